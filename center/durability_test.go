@@ -42,8 +42,8 @@ func TestCommitsSurviveACrashWithoutSynchronousCommit(t *testing.T) {
 			},
 			"a heartbeat": func(ctx context.Context, c *center.Center) error {
 				_, err := c.Roster().SendHeartbeat(ctx, roster.Heartbeat{
-					Token: "x", OldTokens: []string{"x"},
-					Servers: []roster.ServerReport{{UUID: web1, TaskType: "settle", State: roster.StateServing}},
+					Token:   "x",
+					Servers: []roster.ServerReport{{UUID: web1, OldToken: "x", TaskType: "settle", State: roster.StateServing}},
 				})
 				return err
 			},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,16 +25,20 @@ type heartbeater struct {
 	registrations map[string]*registration
 	early         chan struct{} // capacity 1: send a heartbeat at once
 
-	token   string        // of the next heartbeat; it stays the same until a heartbeat succeeds
-	failing bool          // the last heartbeat failed
-	took    time.Duration // the last heartbeat that succeeded; 0 before the first
+	token   string // of the next heartbeat; it stays the same until a heartbeat succeeds
+	failing bool   // the last heartbeat failed
+
+	statistics *statisticsWriter
+	took       time.Duration // the last heartbeat that succeeded; 0 before the first
 }
 
 func newHeartbeater(c *center.Center, cfg Config) *heartbeater {
-	return &heartbeater{
+	h := &heartbeater{
 		roster: c, log: cfg.Logger, observers: cfg.Observers, registrations: map[string]*registration{},
 		early: make(chan struct{}, 1), token: newToken(),
 	}
+	h.statistics = newStatisticsWriter(h)
+	return h
 }
 
 // newToken returns 16 random hexadecimal digits.
@@ -88,11 +91,8 @@ func (h *heartbeater) sendHeartbeat(ctx context.Context) (pause time.Duration, s
 	b := roster.Heartbeat{Token: h.token}
 	for _, r := range registrations {
 		report := r.report()
-		report.JudgeDeadInterval = r.announce(b.Token)
+		report.OldToken, report.JudgeDeadInterval = r.token, r.announce(b.Token)
 		b.Servers = append(b.Servers, report)
-		if !slices.Contains(b.OldTokens, r.token) {
-			b.OldTokens = append(b.OldTokens, r.token)
-		}
 	}
 	start := time.Now()
 	replies, err := h.send(ctx, b, heartbeatTimeout(lease, interval, h.took))
@@ -113,6 +113,7 @@ func (h *heartbeater) sendHeartbeat(ctx context.Context) (pause time.Duration, s
 			h.expire(r)
 		}
 	}
+	offer(h.statistics.beaten, struct{}{})
 	_, interval, _ = h.snapshot() // a lease that has become shorter needs the next heartbeat sooner
 	return max(0, interval-time.Since(start)), true
 }
@@ -205,11 +206,12 @@ func (h *heartbeater) expire(r *registration) {
 // registration is a server's row in schedule_server, and what the heartbeater needs to renew it. It belongs to one
 // session.
 type registration struct {
-	uuid   string
-	lease  *lease
-	wanted atomic.Pointer[intervals]  // what the settings say; the lease follows with the next heartbeats
-	report func() roster.ServerReport // the heartbeater calls it, in its own goroutine
-	joined time.Time                  // by the database's clock
+	uuid       string
+	lease      *lease
+	wanted     atomic.Pointer[intervals]  // what the settings say; the lease follows with the next heartbeats
+	report     func() roster.ServerReport // the heartbeater calls it, in its own goroutine
+	statistics func() roster.Statistics   // the statisticsWriter calls it, in its own goroutine
+	joined     time.Time                  // by the database's clock
 
 	replies chan heartbeatReply // capacity 1, the newest; only the heartbeater sends
 	gone    chan struct{}       // closed by the heartbeater when the row is gone

@@ -26,9 +26,16 @@ func (s *session) leaving(stop context.Context) stateFunc {
 		s.sweeper.leave(ctx, s.jobs, notDrained)
 	}
 	s.heartbeater.remove(s.reg) // so that the lease expires, and with it the attempts to leave
+	s.writeLastStatistics(ctx)
 	s.handOverAll(ctx, notDrained)
 	s.reg.lease.stop()
 	return nil
+}
+
+// writeLastStatistics writes the statistics that the history of servers keeps. Without them the session ends all the
+// same.
+func (s *session) writeLastStatistics(ctx context.Context) {
+	_ = s.heartbeater.statistics.write(ctx, s.settings.HeartbeatInterval/2, s.statistics()) // it has logged the error
 }
 
 // drainAll waits until nothing is in flight. If the server reserves its queues, it also waits until that is announced,

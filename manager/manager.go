@@ -227,6 +227,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	beating, stop := context.WithCancel(context.WithoutCancel(ctx)) // heartbeats go on while the servers drain
 	var beside sync.WaitGroup
 	beside.Go(func() { m.heartbeater.run(beating) })
+	beside.Go(func() { m.heartbeater.statistics.run(beating) })
 	beside.Go(func() { m.witness.watch(beating, m.servers) })
 	beside.Go(func() { m.listen(beating) })
 	for _, s := range m.servers {

@@ -193,6 +193,7 @@ func (c *moveCounts) Moved(m manager.Move) {
 }
 
 func (c *moveCounts) Heartbeat(time.Duration, error)      {}
+func (c *moveCounts) Statistics(time.Duration, error)     {}
 func (c *moveCounts) Planned(manager.Plan)                {}
 func (c *moveCounts) Swept(string, string, time.Duration) {}
 

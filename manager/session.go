@@ -9,6 +9,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/ops"
 )
 
@@ -21,10 +22,10 @@ const (
 )
 
 // session is one registration of a server, from the insertion of its row to its end. Its methods run in the server's
-// own goroutine, except cancelAll and report. A server whose row is gone forgets everything and begins another session,
+// own goroutine, except cancelAll, report and statistics. A server whose row is gone forgets everything and begins another session,
 // under a new uuid (S6).
 //
-// It has 17 methods: the states, what it does in them, and one that makes its jobs. What is due stands in its agenda.
+// It has 18 methods: the states, what it does in them, and one that makes its jobs. What is due stands in its agenda.
 type session struct {
 	*base
 	server *server
@@ -56,7 +57,7 @@ func newSession(s *server) *session {
 			ss.cancelAll()
 		}
 	})
-	b.reg.report = ss.report
+	b.reg.report, b.reg.statistics = ss.report, ss.statistics
 	b.uuid = b.reg.uuid
 	b.log = b.logOf(b.taskType)
 	b.agenda = &agenda{}
@@ -359,21 +360,31 @@ func (s *session) cancelAll() {
 
 // report returns what the heartbeat writes about this server. The heartbeater calls it, in its own goroutine.
 func (s *session) report() roster.ServerReport {
-	stats := s.proc.Stats()
 	b := roster.ServerReport{
 		UUID: s.uuid, TaskType: s.taskType, State: ops.StateStandby,
+		WatchingSince: s.reg.watch.since, WatchRange: s.reg.watchRange,
+		DrainedPartition: s.halt.drained.Load(), InRuns: s.ticker != nil, Lowering: s.share.lowering(),
+	}
+	if s.view.owned.Load() > 0 {
+		b.State = ops.StateServing
+	}
+	return b
+}
+
+// statistics returns what people read about this server. The statisticsWriter calls it, in its own goroutine, and the
+// session itself at its end.
+func (s *session) statistics() roster.Statistics {
+	stats := s.proc.Stats()
+	b := roster.Statistics{
+		UUID:       sqldb.Key(s.uuid),
 		FetchCount: stats.FetchCount, FetchItemCount: stats.FetchItemCount,
 		SuccessCount: stats.SuccessCount, FailureCount: stats.FailureCount, SkipCount: stats.SkipCount,
 		ExecuteTime: stats.ExecuteTime, InFlight: int64(stats.InFlight),
 		LastFetch: s.reg.dbTime(stats.LastFetchTime), OldestInFlight: s.reg.dbTime(stats.OldestCallSince),
-		FailedCalls: stats.FailedCalls, WatchingSince: s.reg.watch.since, WatchRange: s.reg.watchRange,
-		DrainedPartition: s.halt.drained.Load(), InRuns: s.ticker != nil, Lowering: s.share.lowering(),
+		FailedCalls: stats.FailedCalls,
 	}
 	if w := s.window.state.Load(); w != nil {
 		b.NextRunStart, b.NextRunEnd = w.NextStart, w.NextEnd
-	}
-	if s.view.owned.Load() > 0 {
-		b.State = ops.StateServing
 	}
 	if e := s.server.failing(stats); e != nil {
 		b.FailingSince = s.reg.dbTime(e.Since)

@@ -83,6 +83,9 @@ func (s *server) status() Status {
 type Observer interface {
 	// Heartbeat is called after each heartbeat with its duration and its error.
 	Heartbeat(took time.Duration, err error)
+	// Statistics is called after each write of the servers' statistics with its duration and its error. It is apart from
+	// the heartbeat: an error costs no server its lease.
+	Statistics(took time.Duration, err error)
 	// Moved is called when this process gets or loses a queue.
 	Moved(Move)
 	// Planned is called after this process has planned the owners of the queues, has expired servers, or has failed to.

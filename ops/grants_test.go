@@ -109,7 +109,7 @@ func dropUser(t *testing.T, ownerURL, kind, user string) {
 func exerciseQueues(t *testing.T, c *center.Center) {
 	t.Helper()
 	ctx := t.Context()
-	_, err := c.Roster().SendHeartbeat(ctx, roster.Heartbeat{Token: "x", OldTokens: []string{""}, Servers: []roster.ServerReport{{UUID: web1, State: ops.StateServing}}})
+	_, err := c.Roster().SendHeartbeat(ctx, roster.Heartbeat{Token: "x", Servers: []roster.ServerReport{{UUID: web1, State: ops.StateServing}}})
 	must(t, err)
 	v, err := c.Roster().Server("settle", web1).View(ctx)
 	must(t, err)

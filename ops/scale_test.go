@@ -117,9 +117,13 @@ func BenchmarkBigRoster(b *testing.B) {
 			}
 		})
 		b.Run("heartbeat/"+kind, func(b *testing.B) {
+			watched := roster.WatchRange{} // the second heartbeat has the ends, as a worker's has
 			for b.Loop() {
-				_, err := r.c.Roster().SendHeartbeat(b.Context(), roster.Heartbeat{Servers: []roster.ServerReport{{UUID: "new", State: ops.StateServing}}})
+				replies, err := r.c.Roster().SendHeartbeat(b.Context(), roster.Heartbeat{Servers: []roster.ServerReport{{
+					UUID: "new", TaskType: "settle", State: ops.StateServing, WatchRange: watched,
+				}}})
 				must(b, err)
+				watched = replies["new"].WatchRange
 			}
 		})
 		b.Run("loss of 100/"+kind, func(b *testing.B) {

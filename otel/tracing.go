@@ -177,6 +177,9 @@ func (t *Tracing) Planned(p manager.Plan) {
 // Heartbeat implements manager.Observer. It makes no span.
 func (*Tracing) Heartbeat(time.Duration, error) {}
 
+// Statistics implements manager.Observer. It makes no span.
+func (*Tracing) Statistics(time.Duration, error) {}
+
 // Swept implements manager.Observer. It makes no span.
 func (*Tracing) Swept(string, string, time.Duration) {}
 

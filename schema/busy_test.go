@@ -97,8 +97,8 @@ func newHeart(ctx context.Context, t *testing.T, c *center.Center) (heartbeat fu
 		t.Helper()
 		n++
 		b := roster.Heartbeat{
-			OldTokens: []string{fmt.Sprint(n - 1)}, Token: fmt.Sprint(n),
-			Servers: []roster.ServerReport{{UUID: "a", TaskType: "settle", State: ops.StateServing}},
+			Token:   fmt.Sprint(n),
+			Servers: []roster.ServerReport{{UUID: "a", OldToken: fmt.Sprint(n - 1), TaskType: "settle", State: ops.StateServing}},
 		}
 		for {
 			replies, err := c.Roster().SendHeartbeat(ctx, b)

@@ -172,7 +172,7 @@ func testWatch(t *testing.T, c *center.Center) {
 		old := first.WatchingSince.Add(-time.Hour)
 		r.exec("UPDATE schedule_server SET watching_since = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("A"))
 		heartbeat := func() {
-			b := roster.Heartbeat{OldTokens: []string{r.tokens["A"]}, Token: r.tokens["A"] + "+", Servers: []roster.ServerReport{{UUID: r.uuid("A"), State: ops.StateServing, WatchingSince: old}}}
+			b := roster.Heartbeat{Token: r.tokens["A"] + "+", Servers: []roster.ServerReport{{UUID: r.uuid("A"), OldToken: r.tokens["A"], State: ops.StateServing, WatchingSince: old}}}
 			_, err := c.Roster().SendHeartbeat(t.Context(), b)
 			r.must(err)
 			r.tokens["A"] = b.Token

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/ops"
 )
 
@@ -100,7 +101,7 @@ func testHeartbeatChanges(t *testing.T, c *center.Center) {
 }
 
 func testWatchRange(t *testing.T, c *center.Center) {
-	t.Run("S2 each server watches the next 32, the first behind the last", func(t *testing.T) {
+	t.Run("S2 each server watches the next four, the first behind the last", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		name := func(i int) string { return fmt.Sprintf("s%02d", i) }
 		for i := range 70 {
@@ -109,7 +110,7 @@ func testWatchRange(t *testing.T, c *center.Center) {
 		r.rebalance(name(0))
 		wantSeen := func(dead string, by map[int]bool) {
 			t.Helper()
-			for i := range by { // the first reply reports the new membership, the second has the ends of the range
+			for i := range by { // the first reply reports the new membership, the second has the servers that follow
 				r.heartbeat(name(i))
 				r.heartbeat(name(i))
 			}
@@ -126,24 +127,29 @@ func testWatchRange(t *testing.T, c *center.Center) {
 				t.Errorf("%s has not expired", dead)
 			}
 		}
-		wantSeen(name(50), map[int]bool{0: false, 17: false, 18: true, 49: true, 51: false, 69: false})
-		wantSeen(name(31), map[int]bool{0: true, 30: true, 32: false, 36: false, 37: true, 69: true}) // fewer than 32 servers follow s37
-		wantSeen(name(33), map[int]bool{0: true, 32: true, 34: false, 69: false})                     // without s31 it is the 32nd server after s00, the 33rd after s69
-		wantSeen(name(69), map[int]bool{0: false, 35: false, 36: true, 68: true})
+		wantSeen(name(50), map[int]bool{0: false, 45: false, 46: true, 49: true, 51: false, 69: false})
+		wantSeen(name(2), map[int]bool{0: true, 1: true, 3: false, 67: false, 68: true, 69: true}) // the first follows s69
+		wantSeen(name(3), map[int]bool{0: true, 1: true, 4: false, 67: false, 68: true, 69: true}) // s02 has gone
+		wantSeen(name(69), map[int]bool{0: false, 64: false, 65: true, 68: true})
 	})
 	t.Run("S2 a server that joins later is watched too", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		for i := range 40 {
 			r.register(fmt.Sprintf("s%02d", i))
 		}
-		before := []string{"s05", "s39"} // the range of s05 ends at s37, that of s39 starts again at s00
+		before := []string{"s05", "s39"} // s00 follows s39
 		for _, name := range before {
 			r.heartbeat(name)
 		}
 		for _, name := range []string{"s05x", "s99"} {
 			r.register(name)
-			r.makeSilent(name)
 		}
+		for _, name := range before { // their replies report the new membership, and then who follows
+			r.heartbeat(name)
+			r.heartbeat(name)
+		}
+		r.makeSilent("s05x")
+		r.makeSilent("s99")
 		for _, name := range before {
 			if p, _ := r.heartbeat(name); !p.AnyDead {
 				t.Errorf("%s does not see that a server which joined later is silent", name)
@@ -195,20 +201,26 @@ func testHeartbeatRow(t *testing.T, c *center.Center) {
 		r.send("A", roster.ServerReport{})
 		want("A reports none", "90000")
 		r.register("B")
-		r.sendAll(roster.Heartbeat{OldTokens: []string{r.tokens["A"], r.tokens["B"]}, Token: "x", Servers: []roster.ServerReport{
-			{UUID: r.uuid("A"), State: ops.StateServing}, {UUID: r.uuid("B"), State: ops.StateServing, JudgeDeadInterval: 20 * time.Second},
+		r.sendAll(roster.Heartbeat{Token: "x", Servers: []roster.ServerReport{
+			{UUID: r.uuid("A"), OldToken: r.tokens["A"], State: ops.StateServing},
+			{UUID: r.uuid("B"), OldToken: r.tokens["B"], State: ops.StateServing, JudgeDeadInterval: 20 * time.Second},
 		}})
 		want("A and B", "90000", "20000")
 	})
-	t.Run("S1 one heartbeat writes the reports of several servers", func(t *testing.T) {
+	t.Run("S1 one heartbeat renews several leases, one statement writes statistics", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.register("A")
 		r.register("B")
 		at := time.Date(2026, 5, 4, 3, 2, 1, 123456000, time.UTC)
-		r.sendAll(roster.Heartbeat{OldTokens: []string{"first"}, Token: "x", Servers: []roster.ServerReport{
-			{UUID: r.uuid("A"), State: ops.StateServing, SuccessCount: 11, ExecuteTime: 3 * time.Second, LastFetch: at},
-			{UUID: r.uuid("B"), State: ops.StateStandby, SuccessCount: 22, LastError: "it's\x00 bro\xffken", LastErrorAt: at, FailingSince: at, FailedCalls: 9}, // the error of a dealer may have any bytes
+		r.sendAll(roster.Heartbeat{Token: "x", Servers: []roster.ServerReport{
+			{UUID: r.uuid("A"), OldToken: "first", State: ops.StateServing},
+			{UUID: r.uuid("B"), OldToken: "first", State: ops.StateStandby},
 		}})
+		r.must(c.Roster().WriteStatistics(t.Context(),
+			roster.Statistics{UUID: sqldb.Key(r.uuid("A")), SuccessCount: 11, ExecuteTime: 3 * time.Second, LastFetch: at},
+			roster.Statistics{UUID: sqldb.Key(r.uuid("B")), SuccessCount: 22, LastError: "it's\x00 bro\xffken", LastErrorAt: at, FailingSince: at, FailedCalls: 9}, // the error of a dealer may have any bytes
+			roster.Statistics{UUID: "gone", SuccessCount: 33},
+		))
 		got := r.readColumn(`SELECT CONCAT(state, ' ', success_count, ' ', execute_ms, ' ', last_error, ' ', last_fetch_time IS NULL)
 			FROM schedule_server WHERE task_type = '%s' ORDER BY uuid`, r.task)
 		for i, s := range got {

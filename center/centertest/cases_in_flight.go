@@ -105,9 +105,9 @@ func testInFlightServers(t *testing.T, c *center.Center) {
 			f.join("A")
 		}
 		r.exec("UPDATE schedule_server SET max_in_flight_target = 1, max_in_flight_version = 7 WHERE uuid = '%s'", r.uuid("A"))
-		b := roster.Heartbeat{OldTokens: []string{"first"}, Token: "second"}
+		b := roster.Heartbeat{Token: "second"}
 		for _, f := range []*fixture{r, free, other} {
-			b.Servers = append(b.Servers, roster.ServerReport{UUID: f.uuid("A"), TaskType: f.task, State: ops.StateServing})
+			b.Servers = append(b.Servers, roster.ServerReport{UUID: f.uuid("A"), OldToken: f.tokens["A"], TaskType: f.task, State: ops.StateServing})
 		}
 		b.Servers[0].Lowering = roster.InFlightLowering{To: 1, Version: 7}
 		_, err := c.Roster().SendHeartbeat(t.Context(), b)

@@ -113,8 +113,8 @@ func testInvalidTimes(t *testing.T, c *center.Center) {
 			r.join("A")
 			r.execUnchecked(`INSERT INTO schedule_trigger (own_sign, name, trigger_id, target, kind, expression, next_fire_at)
 				VALUES ('BASE', '%s', 'x', '%[1]s', 'EVERY', '1h', %[2]s)`, r.task, value)
-			report := roster.ServerReport{UUID: r.uuid("A"), TaskType: r.task, State: ops.StateServing, InRuns: true}
-			replies, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{OldTokens: []string{r.tokens["A"]}, Token: "second", Servers: []roster.ServerReport{report}})
+			report := roster.ServerReport{UUID: r.uuid("A"), OldToken: r.tokens["A"], TaskType: r.task, State: ops.StateServing, InRuns: true}
+			replies, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{Token: "second", Servers: []roster.ServerReport{report}})
 			if err != nil || len(replies) != 1 {
 				t.Errorf("with a trigger due at %s: %d replies, want 1: %v", value, len(replies), err)
 			}
@@ -158,9 +158,9 @@ func testUnreadableTask(t *testing.T, c *center.Center, column, value string) {
 	r.join("A")
 	other.join("A")
 	r.execUnchecked("UPDATE schedule_task_running SET %s = %s WHERE task_type = '%s'", column, value, r.task)
-	b := roster.Heartbeat{OldTokens: []string{r.tokens["A"], other.tokens["A"]}, Token: "second"}
+	b := roster.Heartbeat{Token: "second"}
 	for _, f := range []*fixture{r, other} {
-		b.Servers = append(b.Servers, roster.ServerReport{UUID: f.uuid("A"), TaskType: f.task, State: ops.StateServing})
+		b.Servers = append(b.Servers, roster.ServerReport{UUID: f.uuid("A"), OldToken: f.tokens["A"], TaskType: f.task, State: ops.StateServing})
 	}
 	replies, err := c.Roster().SendHeartbeat(t.Context(), b)
 	r.must(err)

@@ -20,8 +20,8 @@ func (r serverSteps) reportDrained(name string) roster.HeartbeatReply {
 	if !ok {
 		r.Fatalf("server %s is not registered", name)
 	}
-	b := roster.Heartbeat{OldTokens: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerReport{
-		{UUID: r.uuid(name), State: ops.StateServing, DrainedPartition: p.PartitionVersion},
+	b := roster.Heartbeat{Token: r.tokens[name] + "+", Servers: []roster.ServerReport{
+		{UUID: r.uuid(name), OldToken: r.tokens[name], State: ops.StateServing, DrainedPartition: p.PartitionVersion},
 	}}
 	replies, err := r.c.Roster().SendHeartbeat(r.Context(), b)
 	r.must(err)

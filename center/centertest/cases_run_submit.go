@@ -7,6 +7,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
@@ -58,7 +59,7 @@ func testSubmission(t *testing.T, c *center.Center) {
 		if got := blocker(); got != "" {
 			t.Fatalf("a run that can be opened waits for %q", got)
 		}
-		r.send("A", roster.ServerReport{LastError: "settings rejected"})
+		r.must(c.Roster().WriteStatistics(t.Context(), roster.Statistics{UUID: sqldb.Key(r.uuid("A")), LastError: "settings rejected"}))
 		want := "no server works on it; the last errors are of " + ops.ServerName(r.uuid("A")) + ": settings rejected"
 		if got := blocker(); got != want {
 			t.Fatalf("the run waits for %q, want %q", got, want)

@@ -16,8 +16,8 @@ func (r *fixture) asksForTicks(name string) bool { return r.runReply(name).OpenR
 // runReply returns the reply to the heartbeat of a server that works in runs.
 func (r *fixture) runReply(name string) roster.HeartbeatReply {
 	r.Helper()
-	report := roster.ServerReport{UUID: r.uuid(name), TaskType: r.task, State: ops.StateServing, InRuns: true}
-	replies, err := r.c.Roster().SendHeartbeat(r.Context(), roster.Heartbeat{Token: "next", OldTokens: []string{r.tokens[name], "next"}, Servers: []roster.ServerReport{report}})
+	report := roster.ServerReport{UUID: r.uuid(name), OldToken: r.tokens[name], TaskType: r.task, State: ops.StateServing, InRuns: true}
+	replies, err := r.c.Roster().SendHeartbeat(r.Context(), roster.Heartbeat{Token: "next", Servers: []roster.ServerReport{report}})
 	r.must(err)
 	return replies[report.UUID]
 }

@@ -97,8 +97,9 @@ func (r serverSteps) heartbeat(name string) (roster.HeartbeatReply, bool) {
 // registered any more.
 func (r serverSteps) send(name string, report roster.ServerReport) roster.HeartbeatReply {
 	r.Helper()
-	report.UUID, report.TaskType, report.State, report.WatchRange = r.uuid(name), r.task, ops.StateServing, r.watchRanges[name]
-	b := roster.Heartbeat{OldTokens: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerReport{report}}
+	report.UUID, report.OldToken, report.TaskType = r.uuid(name), r.tokens[name], r.task
+	report.State, report.WatchRange = ops.StateServing, r.watchRanges[name]
+	b := roster.Heartbeat{Token: r.tokens[name] + "+", Servers: []roster.ServerReport{report}}
 	p := r.sendAll(b)[r.uuid(name)]
 	r.tokens[name] = b.Token
 	r.watchRanges[name] = p.WatchRange

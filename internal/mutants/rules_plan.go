@@ -208,8 +208,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P10", "a heartbeat that arrives late lowers a share",
-		"lowering", "max_in_flight_version = \")",
-		"max_in_flight_version >= 0 * \")",
+		"renewLease", "max_in_flight_version = v.calls_version AND ",
+		"v.calls_version >= 0 AND ",
 		"TestConformance/.*/P10_shares",
 	},
 	{

@@ -9,6 +9,24 @@ var serverMutants = []mutant{
 		"TestTwoStatementsPerHeartbeat",
 	},
 	{
+		"S1", "the heartbeat writes what people read, so that a text ends the lease",
+		"renewLease", "`beat_count = beat_count + 1,",
+		"`last_error = last_error, beat_count = beat_count + 1,",
+		"TestRefusedStatisticsCostNoLease",
+	},
+	{
+		"S1", "statistics with each heartbeat",
+		"run", "time.Since(w.last) < statisticsInterval {",
+		"time.Since(w.last) < 0 {",
+		"TestTwoStatementsPerHeartbeat",
+	},
+	{
+		"S1", "the heartbeat's text grows with the servers",
+		"query", "return `SELECT ` +",
+		"return strconv.Itoa(len(asked)) + `SELECT ` +",
+		"TestHeartbeatTextDoesNotGrow",
+	},
+	{
 		"S1", "a heartbeat waits for the plan",
 		"setState", "\tp.newState = n\n",
 		"\tp.newState = n\n\t_, _ = l.Exec(ctx, `UPDATE schedule_server SET state = ? WHERE uuid = ?`, n.state, n.uuid)\n",
@@ -214,8 +232,8 @@ var serverMutants = []mutant{
 	},
 	{
 		"S13", "a queue whose epoch cannot rise fails the heartbeats of its owner",
-		"readReplies", "` + validEpoch\n",
-		"` + \"epoch IS NOT NULL\"\n",
+		"query", "SUM(q.epoch), 0) FROM schedule_queue q WHERE q.cur_server = s.uuid AND q.` + validEpoch",
+		"SUM(q.epoch), 0) FROM schedule_queue q WHERE q.cur_server = s.uuid AND q.` + \"epoch IS NOT NULL\"",
 		"TestConformanceWithoutConstraints",
 	},
 	{

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // ServerColumns are the columns of a server that its history keeps.
@@ -66,4 +67,12 @@ func (r *Roster) RaiseFloorFrom(ctx context.Context, taskType string, floor int6
 	return r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		return r.Planner(taskType, "A").raiseFloor(ctx, l, environment{Floor: floor}, 0, "heartbeats are lost")
 	})
+}
+
+// Texts returns the two statements of a heartbeat.
+func (b Heartbeat) Texts(d *sqldb.Dialect) (update, query string, err error) {
+	if update, _, err = b.update(d); err == nil {
+		query, _, err = b.query(d)
+	}
+	return update, query, err
 }

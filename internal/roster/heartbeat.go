@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -17,50 +16,36 @@ type Heartbeat struct {
 	// heartbeat only. A heartbeat that failed is repeated with the same Token, because it may have been written
 	// although its reply was lost.
 	Token string
-	// OldTokens are the last confirmed token of each server. A row with a token that is neither among them nor Token
-	// belongs to another process.
-	OldTokens []string
 
 	Servers []ServerReport
 }
 
-// ServerReport is what one server reports with the heartbeat. It has many fields because most are columns of the
-// server's row. Times are by the database's clock, as the caller estimates it; a zero time means never.
+// ServerReport is what one server reports with the heartbeat: what its lease and the ownership of its queues depend on,
+// and nothing else (S1). What people read about the server is in Statistics. Times are by the database's clock, as the
+// caller estimates it.
 type ServerReport struct {
-	UUID     string `db:"-"`
-	TaskType string `db:"-"` // as the server was registered
-	State    string `db:"-"` // SERVING or STANDBY; the heartbeat changes no other state
+	UUID     string
+	TaskType string // as the server was registered
+	State    string // SERVING or STANDBY; the heartbeat changes no other state
 
-	FetchCount     int64         `db:"fetch_count"`
-	FetchItemCount int64         `db:"fetch_item_count"`
-	SuccessCount   int64         `db:"success_count"`
-	FailureCount   int64         `db:"failure_count"`
-	SkipCount      int64         `db:"skip_count"`
-	ExecuteTime    time.Duration `db:"execute_ms"`
-	InFlight       int64         `db:"in_hand"`
-	LastFetch      time.Time     `db:"last_fetch_time"`
-	OldestInFlight time.Time     `db:"oldest_in_hand_since"` // zero if nothing is in flight
-	LastError      string        `db:"last_error"`
-	LastErrorAt    time.Time     `db:"last_error_at"`
-	FailingSince   time.Time     `db:"failing_since"`       // zero unless the calls of the dealer do nothing but fail
-	FailedCalls    int64         `db:"failed_calls"`        // since an item last succeeded
-	NextRunStart   time.Time     `db:"next_run_start_time"` // of the permit window
-	NextRunEnd     time.Time     `db:"next_run_end_time"`
+	// OldToken is the server's last confirmed token. A row with a token that is neither OldToken nor the heartbeat's
+	// belongs to another process.
+	OldToken string
+
 	// DrainedPartition is the partition version for which the server has nothing in flight and starts nothing (N1).
 	// It is 0 if there is none.
-	DrainedPartition int64 `db:"drained_partition"`
-
+	DrainedPartition int64
 	// JudgeDeadInterval is the silence after which others may expire the server. Zero leaves what the row says.
-	JudgeDeadInterval time.Duration `db:"-"`
+	JudgeDeadInterval time.Duration
 	// WatchingSince is the time since which the server has observed every heartbeat interval of the roster (S7). If
 	// the server's previous heartbeat is too old, the database writes its own time instead.
-	WatchingSince time.Time `db:"-"`
+	WatchingSince time.Time
 	// WatchRange is the range of the last reply. The zero value watches all servers.
-	WatchRange WatchRange `db:"-"`
+	WatchRange WatchRange
 	// InRuns says that the server works in runs. The reply then has OpenRuns, NextFire and NextBegin.
-	InRuns bool `db:"-"`
+	InRuns bool
 	// Lowering lowers the server's share of max_in_flight (P10).
-	Lowering InFlightLowering `db:"-"`
+	Lowering InFlightLowering
 }
 
 // SendHeartbeat renews the servers' leases and reads what has changed. It returns the replies by the servers' uuids.
@@ -74,8 +59,11 @@ func (r *Roster) SendHeartbeat(ctx context.Context, b Heartbeat) (map[string]Hea
 	if len(b.Servers) == 0 {
 		return map[string]HeartbeatReply{}, nil
 	}
-	query, args := b.update(r.DB.Dialect)
-	err := r.DB.Retry(ctx, func() (bool, error) {
+	query, args, err := b.update(r.DB.Dialect)
+	if err != nil {
+		return nil, fmt.Errorf("heartbeat: %w", err)
+	}
+	err = r.DB.Retry(ctx, func() (bool, error) {
 		_, err := r.DB.Heartbeat.ExecContext(ctx, r.DB.SQL(query), args...)
 		return true, err // a repetition does no harm: it finds the token of the first attempt
 	})
@@ -92,65 +80,54 @@ func (r *Roster) SendHeartbeat(ctx context.Context, b Heartbeat) (map[string]Hea
 	return replies, nil
 }
 
-// update returns an UPDATE that writes each column as a CASE over the servers: the one form of an UPDATE of
-// several rows that all databases know. The column itself in ELSE gives the parameters their type. Most processes
-// have one server; for one server the statement is half as long.
-func (b Heartbeat) update(d *sqldb.Dialect) (query string, args []any) {
-	var set strings.Builder
-	value := func(of func(ServerReport) any, otherwise string) {
-		if len(b.Servers) == 1 {
-			set.WriteString("?")
-			args = append(args, of(b.Servers[0]))
-			return
-		}
-		set.WriteString("CASE uuid")
-		for _, s := range b.Servers {
-			set.WriteString(" WHEN ? THEN ?")
-			args = append(args, s.UUID, of(s))
-		}
-		set.WriteString(" ELSE " + otherwise + " END")
-	}
-	args = append(args, b.Token)
-	// watching_since comes before heartbeat_time, because MySQL evaluates SET from left to right (L6). It is never set to
-	// an earlier time: a heartbeat whose reply was lost may have noticed a gap.
-	since := func(s ServerReport) any { return d.Time(s.WatchingSince) }
-	set.WriteString(", watching_since = CASE WHEN heartbeat_time < {ago judge_dead_interval_ms / 2} THEN {now} WHEN " +
-		"watching_since > ")
-	value(since, "watching_since")
-	set.WriteString(" THEN watching_since ELSE ")
-	value(since, "watching_since")
-	set.WriteString(" END, heartbeat_time = {now}")
-	reports := make(map[string][]sqldb.Field, len(b.Servers)) // by uuid
-	for _, s := range b.Servers {
-		s.LastError = sqldb.Clean(s.LastError)
-		reports[s.UUID] = sqldb.Fields(s)
-	}
-	for i, f := range reports[b.Servers[0].UUID] {
-		set.WriteString(", " + f.Column + " = ")
-		value(func(s ServerReport) any { return reports[s.UUID][i].Param(d) }, f.Column)
-	}
-	set.WriteString(", judge_dead_interval_ms = COALESCE(") // after watching_since, which reads it (L6)
-	value(func(s ServerReport) any { return nullMillis(s.JudgeDeadInterval) }, "judge_dead_interval_ms")
-	set.WriteString(", judge_dead_interval_ms)")
-	b.lowering(&set, value)
-	set.WriteString(", state = CASE WHEN " + keptStates + " THEN state ELSE ")
-	value(func(s ServerReport) any { return s.State }, "state")
-	set.WriteString(" END")
-	uuids := b.uuids()
-	args = append(args, sqldb.Args(uuids)...)
-	args = append(args, sqldb.Args(b.OldTokens)...)
-	args = append(args, b.Token)
-	return `UPDATE schedule_server SET beat_count = beat_count + 1, beat_token = ?` + set.String() +
-		` WHERE uuid IN (` + sqldb.Marks(len(uuids)) + `) AND beat_token IN (` + sqldb.Marks(len(b.OldTokens)+1) + `)` +
-		d.Durable, args
+// leaseRow is what the heartbeat writes for one server.
+type leaseRow struct {
+	ID           sqldb.Key `db:"id"`
+	Token        sqldb.Key `db:"token"`
+	OldToken     sqldb.Key `db:"old_token"`
+	State        sqldb.Key `db:"next_state"`
+	Since        time.Time `db:"since"`
+	Drained      int64     `db:"drained"`
+	JudgeDead    int64     `db:"judge_dead"`    // in milliseconds; 0 leaves what the row says
+	Calls        int64     `db:"calls"`         // lowers max_in_flight, if the share has this version:
+	CallsVersion int64     `db:"calls_version"` // -1 lowers nothing, because no share has it
 }
 
-// nullMillis returns a duration in milliseconds, or NULL for none.
-func nullMillis(d time.Duration) any {
-	if d == 0 {
-		return nil
+func newLeaseRow(token string, s ServerReport) leaseRow {
+	row := leaseRow{
+		ID: sqldb.Key(s.UUID), Token: sqldb.Key(token), OldToken: sqldb.Key(s.OldToken), State: sqldb.Key(s.State),
+		Since: s.WatchingSince, Drained: s.DrainedPartition, JudgeDead: s.JudgeDeadInterval.Milliseconds(),
+		CallsVersion: -1,
 	}
-	return d.Milliseconds()
+	if s.Lowering.Version != 0 {
+		row.Calls, row.CallsVersion = int64(s.Lowering.To), s.Lowering.Version
+	}
+	return row
+}
+
+// renewLease is the SET clause of the heartbeat. MySQL evaluates it from left to right (L6): watching_since, which reads
+// the old heartbeat_time and judge_dead_interval_ms, stands before them. It is never set to an earlier time: a heartbeat
+// whose reply was lost may have noticed a gap.
+//
+// A heartbeat that arrives after a plan has written the share of calls lowers nothing, because the share has another
+// version: the server may have more calls in flight by then.
+var renewLease = fmt.Sprintf(`beat_count = beat_count + 1, beat_token = v.token,
+	watching_since = CASE WHEN heartbeat_time < {ago judge_dead_interval_ms / 2} THEN {now}
+		WHEN watching_since > v.since THEN watching_since ELSE v.since END,
+	heartbeat_time = {now}, drained_partition = v.drained,
+	judge_dead_interval_ms = CASE WHEN v.judge_dead > 0 THEN v.judge_dead ELSE judge_dead_interval_ms END,
+	max_in_flight = CASE WHEN max_in_flight_version = v.calls_version AND COALESCE(max_in_flight, %d) > v.calls
+		THEN v.calls ELSE max_in_flight END,
+	state = CASE WHEN `+keptStates+` THEN state ELSE v.next_state END`, NoLimit)
+
+// update returns the UPDATE of the heartbeat. Its text does not grow with the servers, so that the database and the
+// driver prepare it once.
+func (b Heartbeat) update(d *sqldb.Dialect) (query string, args []any, err error) {
+	rows := make([]leaseRow, len(b.Servers))
+	for i, s := range b.Servers {
+		rows[i] = newLeaseRow(b.Token, s)
+	}
+	return sqldb.UpdateServers(d, rows, renewLease, `s.beat_token IN (v.old_token, v.token)`+d.Durable)
 }
 
 func (b Heartbeat) uuids() []string {
@@ -209,45 +186,75 @@ type HeartbeatReply struct {
 
 // readReplies reads the replies for the servers whose rows have the heartbeat's token.
 func (b Heartbeat) readReplies(ctx context.Context, r *Roster) (map[string]HeartbeatReply, error) {
-	uuids := b.uuids()
-	ends, anyDead, args := b.watchColumns(r)
-	own := make([]string, len(uuids)) // one SELECT each, since MariaDB makes one more temporary table for a GROUP BY
-	for i, uuid := range uuids {
-		own[i] = `SELECT ? AS uuid, COUNT(*) AS owned, COALESCE(SUM(q.epoch), 0) AS epochs,
-			COALESCE(MAX(q.plan_version), 0) AS newest, COUNT(q.req_server) AS requested
-			FROM schedule_queue q WHERE q.cur_server = ? AND q.` + validEpoch
-		args = append(args, uuid, uuid)
-	}
-	ranges := make(map[string]WatchRange, len(uuids))
+	ranges := make(map[string]WatchRange, len(b.Servers))
 	for _, s := range b.Servers {
 		ranges[s.UUID] = s.WatchRange
 	}
-	replies := make(map[string]HeartbeatReply, len(uuids))
+	query, args, err := b.query(r.DB.Dialect)
+	if err != nil {
+		return nil, err
+	}
+	replies := make(map[string]HeartbeatReply, len(b.Servers))
 	type row struct {
-		Last, First sqldb.Text // the ends of the watch range
+		Next1, Next2, Next3, Next4     sqldb.Text // that follow
+		First1, First2, First3, First4 sqldb.Text // of the roster
 		HeartbeatReply
 	}
-	err := r.DB.On(r.DB.Heartbeat).Each(ctx, func(rows *sql.Rows) error {
+	return replies, r.DB.On(r.DB.Heartbeat).Each(ctx, func(rows *sql.Rows) error {
 		p, unreadable, err := sqldb.Scan[row](rows)
 		p.Unreadable, p.Paused = unreadable, p.Paused || unreadable != nil
-		next := WatchRange{last: string(p.Last), first: string(p.First)}
-		p.WatchRange = ranges[p.UUID].next(p.MembershipVersion, next)
+		p.WatchRange = ranges[p.UUID].next(p.MembershipVersion, p.UUID, []string{
+			string(p.Next1), string(p.Next2), string(p.Next3), string(p.Next4),
+			string(p.First1), string(p.First2), string(p.First3), string(p.First4),
+		})
 		replies[p.UUID] = p.HeartbeatReply
 		return err
-	}, `SELECT `+ends+`, s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
-		COALESCE(r.requested_total, 0), `+b.allDrainedColumn()+`, r.partition_version, r.membership_version, r.epoch_floor,
-		CASE WHEN `+planDue("r")+` THEN 1 ELSE 0 END, r.skipped, r.plan_version, r.removing, r.item_version,
-		CASE WHEN `+auditDue("r.audited_at")+` THEN 1 ELSE 0 END, `+anyDead+`,
-		o.owned, o.epochs, o.newest, o.requested,
-		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid AND q.`+validEpoch+`),
-		s.max_in_flight, s.max_in_flight_target, s.max_in_flight_version, `+sharesDueColumn+`, `+b.runColumns()+`
-		FROM schedule_server s
-		JOIN schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign
-		LEFT JOIN schedule_task_type t ON t.task_type = s.task_type
-		JOIN (`+strings.Join(own, ` UNION ALL `)+`) o ON o.uuid = s.uuid
-		WHERE s.uuid IN (`+sqldb.Marks(len(uuids))+`) AND s.beat_token = ? ORDER BY s.uuid`,
-		slices.Concat(args, sqldb.Args(uuids), []any{b.Token})...)
-	return replies, err
+	}, query, args...)
+}
+
+// query returns the SELECT of the heartbeat. Its text does not grow with the servers, as that of the UPDATE.
+func (b Heartbeat) query(d *sqldb.Dialect) (text string, args []any, err error) {
+	asked := make([]replyRow, len(b.Servers))
+	for i, s := range b.Servers {
+		asked[i] = newReplyRow(b.Token, s)
+	}
+	values, args, err := sqldb.Values(d, asked)
+	return `SELECT ` + b.followingColumns() + `, s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
+		COALESCE(r.requested_total, 0), ` + b.allDrainedColumn() + `, r.partition_version, r.membership_version, r.epoch_floor,
+		CASE WHEN ` + planDue("r") + ` THEN 1 ELSE 0 END, r.skipped, r.plan_version, r.removing, r.item_version,
+		CASE WHEN ` + auditDue("r.audited_at") + ` THEN 1 ELSE 0 END, ` + anyDeadColumn + `,
+		(SELECT COUNT(*) FROM schedule_queue q WHERE q.cur_server = s.uuid AND q.` + validEpoch + `),
+		(SELECT COALESCE(SUM(q.epoch), 0) FROM schedule_queue q WHERE q.cur_server = s.uuid AND q.` + validEpoch + `),
+		(SELECT COALESCE(MAX(q.plan_version), 0) FROM schedule_queue q WHERE q.cur_server = s.uuid AND q.` + validEpoch + `),
+		(SELECT COUNT(q.req_server) FROM schedule_queue q WHERE q.cur_server = s.uuid AND q.` + validEpoch + `),
+		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid AND q.` + validEpoch + `),
+		s.max_in_flight, s.max_in_flight_target, s.max_in_flight_version, ` + sharesDueColumn + `, ` + b.runColumns() +
+		` FROM ` + values + d.JoinInOrder + `schedule_server s ON s.uuid = v.id AND s.beat_token = v.token` +
+		d.JoinInOrder + `schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign
+		LEFT JOIN schedule_task_type t ON t.task_type = s.task_type`, args, err
+}
+
+// replyRow is what the heartbeat asks for one server.
+type replyRow struct {
+	ID       sqldb.Key `db:"id"`
+	Token    sqldb.Key `db:"token"`
+	Asks     int64     `db:"asks"` // 1 asks for the servers that follow
+	Watched1 sqldb.Key `db:"watched_1"`
+	Watched2 sqldb.Key `db:"watched_2"`
+	Watched3 sqldb.Key `db:"watched_3"`
+	Watched4 sqldb.Key `db:"watched_4"`
+}
+
+func newReplyRow(token string, s ServerReport) replyRow {
+	w := s.WatchRange.servers
+	row := replyRow{
+		ID: sqldb.Key(s.UUID), Token: sqldb.Key(token), Watched1: sqldb.Key(w[0]), Watched2: sqldb.Key(w[1]),
+		Watched3: sqldb.Key(w[2]), Watched4: sqldb.Key(w[3]),
+	}
+	if !s.WatchRange.current {
+		row.Asks = 1
+	}
+	return row
 }
 
 // runColumns returns the three columns about runs. They are constants if no server of the process works in runs, to
@@ -290,10 +297,18 @@ func (b Heartbeat) confirmGone(ctx context.Context, r *Roster, replies map[strin
 	if !r.DB.WriteFence || len(replies) == len(b.Servers) {
 		return nil
 	}
-	missing := slices.DeleteFunc(b.uuids(), func(uuid string) bool { _, ok := replies[uuid]; return ok })
-	rows, err := sqldb.Value[int](ctx, r.DB, `SELECT COUNT(*) FROM schedule_server
-		WHERE uuid IN (`+sqldb.Marks(len(missing))+`) AND beat_token IN (`+sqldb.Marks(len(b.OldTokens)+1)+`)`,
-		slices.Concat(sqldb.Args(missing), sqldb.Args(b.OldTokens), []any{b.Token})...)
+	var missing []leaseRow
+	for _, s := range b.Servers {
+		if _, ok := replies[s.UUID]; !ok {
+			missing = append(missing, newLeaseRow(b.Token, s))
+		}
+	}
+	values, args, err := sqldb.Values(r.DB.Dialect, missing)
+	if err != nil {
+		return err
+	}
+	rows, err := sqldb.Value[int](ctx, r.DB, `SELECT COUNT(*) FROM `+values+r.DB.JoinInOrder+`
+		schedule_server s ON s.uuid = v.id AND s.beat_token IN (v.old_token, v.token)`, args...)
 	if err != nil {
 		return fmt.Errorf("look for servers without a reply: %w", err)
 	}

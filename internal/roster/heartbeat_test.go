@@ -30,8 +30,8 @@ func TestHeartbeatOnANodeThatLags(t *testing.T) {
 		t.Cleanup(func() { r.DB.Heartbeat = heart })
 		gone := func(token string) (bool, error) {
 			replies, err := r.SendHeartbeat(t.Context(), roster.Heartbeat{
-				Token: "y", OldTokens: []string{token},
-				Servers: []roster.ServerReport{{UUID: "A", TaskType: "settle", State: roster.StateServing}},
+				Token:   "y",
+				Servers: []roster.ServerReport{{UUID: "A", OldToken: token, TaskType: "settle", State: roster.StateServing}},
 			})
 			return len(replies) == 0, err
 		}
@@ -123,4 +123,30 @@ func TestStoppedReaderDoesNotKeepTheLockRow(t *testing.T) {
 			}
 		})
 	}
+}
+
+// S1: the statements of a heartbeat have the same texts for one server and for a hundred, so that the database and the
+// driver prepare them once.
+func TestHeartbeatTextDoesNotGrow(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		d := openTask(t, url, "settle", 1).Roster().DB.Dialect
+		var texts [2]string
+		for i, n := range []int{1, 100} {
+			b := roster.Heartbeat{Token: "x", Servers: make([]roster.ServerReport, n)}
+			b.Servers[n-1] = roster.ServerReport{
+				UUID: "a", TaskType: "settle", InRuns: true, DrainedPartition: 1, JudgeDeadInterval: time.Second,
+				Lowering: roster.InFlightLowering{To: 1, Version: 1},
+			}
+			update, query, err := b.Texts(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[i] = update + "\n" + query
+		}
+		if texts[0] != texts[1] {
+			t.Errorf("the statements of 1 server and of 100 differ:\n%s\n\n%s", texts[0], texts[1])
+		}
+	})
 }

@@ -33,29 +33,6 @@ type InFlightLowering struct {
 	Version int64
 }
 
-// lowering writes the part of the heartbeat's UPDATE that lowers shares. It writes nothing if no server of the process
-// lowers its share, as is nearly always so. A heartbeat that arrives after a plan has written the share lowers nothing,
-// because it has another version: the server may have more calls in flight by then.
-func (b Heartbeat) lowering(set *strings.Builder, value func(of func(ServerReport) any, otherwise string)) {
-	if !slices.ContainsFunc(b.Servers, func(s ServerReport) bool { return s.Lowering.Version != 0 }) {
-		return
-	}
-	to := func(s ServerReport) any { return s.Lowering.To }
-	version := func(s ServerReport) any {
-		if s.Lowering.Version == 0 {
-			return -1 // no share has it
-		}
-		return s.Lowering.Version
-	}
-	set.WriteString(", max_in_flight = CASE WHEN max_in_flight_version = ")
-	value(version, "-1 - max_in_flight_version")
-	fmt.Fprintf(set, " AND COALESCE(max_in_flight, %d) > ", NoLimit)
-	value(to, "max_in_flight")
-	set.WriteString(" THEN ")
-	value(to, "max_in_flight")
-	set.WriteString(" ELSE max_in_flight END")
-}
-
 // callsFree is a condition on a row of schedule_server or schedule_task_running, whose alias is row: its servers may
 // have fewer calls in flight than limit.
 func callsFree(row, limit string) string {

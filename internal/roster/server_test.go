@@ -72,10 +72,16 @@ func TestHeartbeatsFromTheFuture(t *testing.T) {
 		}
 		centertest.Exec(t, c, "UPDATE schedule_server SET heartbeat_time = '2999-01-01 00:00:00.000000', "+
 			"beat_token = 'x' WHERE host_name = 'web2'")
-		replies, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{
-			Token: "y", OldTokens: []string{""},
-			Servers: []roster.ServerReport{{UUID: web1, TaskType: "settle", State: roster.StateServing}},
-		})
+		var replies map[string]roster.HeartbeatReply
+		var err error
+		for range 2 { // the first reply says which servers to watch
+			replies, err = c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{
+				Token: "y",
+				Servers: []roster.ServerReport{{
+					UUID: web1, TaskType: "settle", State: roster.StateServing, WatchRange: replies[web1].WatchRange,
+				}},
+			})
+		}
 		if err != nil || !replies[web1].AnyDead {
 			t.Fatalf("SendHeartbeat: got %+v, %v, want a reply with AnyDead", replies, err)
 		}

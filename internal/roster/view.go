@@ -125,38 +125,41 @@ type ViewQueue struct {
 	Changing bool `db:"-"`
 }
 
-// WatchRange is the servers that a server watches: the next 32 in the order of their uuids, where the first follows
-// the last. So each server is watched, and a heartbeat costs the same in a large roster as in a small one. If a
-// server dies together with the servers that watch it, a live server before them watches the first of them, and then
-// expires all.
+// WatchRange is the servers that a server watches: the next four in the order of their uuids, where the first follows
+// the last. So each server is watched, and a heartbeat costs the same in a large roster as in a small one. If a server
+// dies together with the servers that watch it, a live server before them watches the first of them, and then expires
+// all.
 //
-// It is stored as the ends of two ranges of uuids, since no server joins or leaves without a new membership_version.
-// To find the next 32 servers again with each heartbeat would cost MariaDB half as much again. After a new version
-// the next heartbeat reads the ends. Until then the old ranges hold, also for servers that have joined within them.
-// Only if all 32 servers leave at once does a server watch none, for one heartbeat.
+// The heartbeat looks the four up by their keys. No server joins or leaves without a new membership_version. To find the
+// next servers again with each heartbeat, or to read a range of uuids that differs by server, would cost MySQL and
+// MariaDB a look at each server of the roster. After a new version the next heartbeat reads who follows. Until then a
+// server watches the old ones. Only if all four leave at once does it watch none, for one heartbeat. A server that has
+// joined is not dead so soon.
 //
-// The zero value is all servers.
+// The zero value is not known yet: it watches none.
 type WatchRange struct {
-	// The range is from the server's own uuid to last. If last is empty, it is from the own uuid to the end, and from the
-	// beginning to first, or all servers if first is empty, too.
-	last, first string
-	membership  int64 // the version that the ends were read for
-	stale       bool  // there is a newer version
+	servers    [watchedServers]string // empty at the end if the roster has fewer
+	membership int64                  // the version that they were read for
+	current    bool                   // there was no newer version at the last heartbeat
 }
 
 // watchedServers is how many servers each server watches.
-const watchedServers = 32
+const watchedServers = 4
 
-// needsEnds reports whether the next heartbeat reads the ends.
-func (r WatchRange) needsEnds() bool { return r.stale || r == WatchRange{} }
-
-// next returns the range after a reply with the version of the membership. The ends are in read, if the heartbeat
-// read them.
-func (r WatchRange) next(membership int64, read WatchRange) WatchRange {
-	if r.needsEnds() {
-		r.last, r.first, r.membership = read.last, read.first, membership
+// next returns the range after a reply with the version of the membership. read are the servers that follow, if the
+// heartbeat has asked for them, each with the own uuid or empty where there is none.
+func (r WatchRange) next(membership int64, own string, read []string) WatchRange {
+	if !r.current {
+		r = WatchRange{membership: membership}
+		n := 0
+		for _, uuid := range read {
+			if n < watchedServers && uuid != "" && uuid != own && !slices.Contains(r.servers[:n], uuid) {
+				r.servers[n] = uuid
+				n++
+			}
+		}
 	}
-	r.stale = r.membership != membership
+	r.current = r.membership == membership
 	return r
 }
 
@@ -165,47 +168,32 @@ func (r WatchRange) next(membership int64, read WatchRange) WatchRange {
 const isDead = `(d.heartbeat_time < {ago d.judge_dead_interval_ms}
 	OR d.heartbeat_time > {ago -d.judge_dead_interval_ms})`
 
-// watchColumns returns the columns for the ends of the watch range and for HeartbeatReply.AnyDead, with the parameters
-// of all of them.
-func (b Heartbeat) watchColumns(r *Roster) (ends, anyDead string, args []any) {
-	var dead, last, first strings.Builder
-	var deadArgs, lastArgs, firstArgs []any
-	for _, s := range b.Servers {
-		dead.WriteString(" WHEN s.uuid = ? AND (")
-		deadArgs = append(deadArgs, s.UUID)
-		exists := func(hint, within string, uuids ...any) {
-			dead.WriteString(`EXISTS (SELECT 1 FROM schedule_server d` + hint + ` WHERE d.task_type = ? AND d.own_sign = ?` +
-				within + ` AND ` + isDead + `)`)
-			deadArgs = append(append(deadArgs, s.TaskType, r.OwnSign), uuids...)
-		}
-		switch watched := s.WatchRange; {
-		case watched.last != "":
-			exists(r.DB.ByKey, ` AND d.uuid > ? AND d.uuid <= ?`, s.UUID, watched.last)
-		case watched.first != "":
-			exists(r.DB.ByKey, ` AND d.uuid > ?`, s.UUID)
-			dead.WriteString(" OR ")
-			exists(r.DB.ByKey, ` AND d.uuid <= ?`, watched.first)
-		default:
-			exists("", "")
-		}
-		dead.WriteString(") THEN 1")
-		if s.WatchRange.needsEnds() {
-			const end = ` WHEN s.uuid = ? THEN (SELECT w.uuid FROM schedule_server w%s WHERE w.task_type = ? AND w.own_sign = ?
-				AND w.uuid > ? ORDER BY w.uuid LIMIT 1 OFFSET %d)`
-			fmt.Fprintf(&last, end, r.DB.ByKey, watchedServers-1)
-			fmt.Fprintf(&first, end, r.DB.ByKey, watchedServers-1)
-			lastArgs = append(lastArgs, s.UUID, s.TaskType, r.OwnSign, s.UUID)
-			firstArgs = append(firstArgs, s.UUID, s.TaskType, r.OwnSign, "")
-		}
+// anyDeadColumn is the column for HeartbeatReply.AnyDead: whether one of the watched servers is dead. Each is looked up
+// by its key.
+var anyDeadColumn = func() string {
+	var column strings.Builder
+	for i := range watchedServers {
+		fmt.Fprintf(&column, ` WHEN EXISTS (SELECT 1 FROM schedule_server d WHERE d.uuid = v.watched_%d AND `+isDead+`) THEN 1`,
+			i+1)
 	}
-	return cases(last.String(), "NULL") + `, ` + cases(first.String(), "NULL"), cases(dead.String(), "0"),
-		slices.Concat(lastArgs, firstArgs, deadArgs)
-}
+	return `CASE` + column.String() + ` ELSE 0 END`
+}()
 
-// cases returns a CASE of the branches, or otherwise if there are none.
-func cases(branches, otherwise string) string {
-	if branches == "" {
-		return otherwise
+// followingColumns returns the columns for the servers that follow in the order of the uuids, and for the first ones of
+// the roster. They are constants if no server of the process asks for them, to save the look-ups.
+func (b Heartbeat) followingColumns() string {
+	asked := slices.ContainsFunc(b.Servers, func(s ServerReport) bool { return !s.WatchRange.current })
+	columns := make([]string, 0, 2*watchedServers)
+	for _, behind := range []string{` AND w.uuid > s.uuid`, ``} {
+		for i := range watchedServers {
+			column := `NULL`
+			if asked {
+				column = fmt.Sprintf(`CASE WHEN v.asks = 1 THEN (SELECT w.uuid FROM schedule_server w
+					WHERE w.task_type = s.task_type AND w.own_sign = s.own_sign%s
+					ORDER BY w.task_type, w.own_sign, w.uuid LIMIT 1 OFFSET %d) END`, behind, i)
+			}
+			columns = append(columns, column)
+		}
 	}
-	return "CASE" + branches + " ELSE " + otherwise + " END"
+	return strings.Join(columns, ", ")
 }

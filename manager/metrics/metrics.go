@@ -29,6 +29,7 @@ import (
 // Metrics is a prometheus.Collector and a manager.Observer. All methods may be called concurrently.
 type Metrics struct {
 	heartbeats *prometheus.HistogramVec
+	statistics *prometheus.HistogramVec
 	moves      *prometheus.CounterVec
 	handovers  *prometheus.HistogramVec
 	expiries   *prometheus.HistogramVec
@@ -58,6 +59,7 @@ func New() *Metrics {
 	short, long := prometheus.ExponentialBuckets(0.0005, 4, 10), prometheus.ExponentialBuckets(0.025, 2, 14)
 	return &Metrics{
 		heartbeats: histogram("rota_heartbeat_duration_seconds", "Duration of heartbeats.", short, "result"),
+		statistics: histogram("rota_statistics_duration_seconds", "Duration of the writes of the servers' statistics.", short, "result"),
 		moves: counter("rota_queue_moves_total", "Queues that this process got or lost, by kind of move.", "task_type",
 			"kind"),
 		handovers: histogram("rota_handover_duration_seconds", "Time from the beginning of a drain to the release of the "+
@@ -98,6 +100,11 @@ func (x *Metrics) Watch(m *manager.Manager, c *center.Center) {
 // Heartbeat implements manager.Observer.
 func (x *Metrics) Heartbeat(took time.Duration, err error) {
 	x.heartbeats.WithLabelValues(result(err)).Observe(took.Seconds())
+}
+
+// Statistics implements manager.Observer.
+func (x *Metrics) Statistics(took time.Duration, err error) {
+	x.statistics.WithLabelValues(result(err)).Observe(took.Seconds())
 }
 
 // Moved implements manager.Observer.
@@ -148,7 +155,7 @@ func result(err error) string {
 }
 
 func (x *Metrics) vectors() []prometheus.Collector {
-	return []prometheus.Collector{x.heartbeats, x.moves, x.handovers, x.expiries, x.selects, x.batches, x.fenced, x.sweeps}
+	return []prometheus.Collector{x.heartbeats, x.statistics, x.moves, x.handovers, x.expiries, x.selects, x.batches, x.fenced, x.sweeps}
 }
 
 // Describe implements prometheus.Collector.

@@ -1,6 +1,7 @@
 package costs
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -178,8 +179,8 @@ func (r *steps) plan(actor string, o roster.RebalanceOptions) error {
 func (r *steps) beat(uuid string) error {
 	token := rand.Text()
 	replies, err := r.c.Roster().SendHeartbeat(r.ctx, roster.Heartbeat{
-		Token: token, OldTokens: []string{"first", r.token},
-		Servers: []roster.ServerReport{{UUID: uuid, TaskType: taskType, State: ops.StateServing, WatchingSince: time.Now(), WatchRange: r.watch}},
+		Token:   token,
+		Servers: []roster.ServerReport{{UUID: uuid, OldToken: cmp.Or(r.token, "first"), TaskType: taskType, State: ops.StateServing, WatchingSince: time.Now(), WatchRange: r.watch}},
 	})
 	reply, ok := replies[uuid]
 	if err == nil && !ok {

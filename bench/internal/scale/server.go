@@ -40,8 +40,8 @@ func (s *server) beat(ctx context.Context) {
 	defer cancel()
 	token := rand.Text()
 	replies, err := s.h.c.Roster().SendHeartbeat(ctx, roster.Heartbeat{
-		Token: token, OldTokens: []string{s.token},
-		Servers: []roster.ServerReport{{UUID: s.uuid, TaskType: taskType, State: ops.StateServing, WatchingSince: s.since, WatchRange: s.watchRange}},
+		Token:   token,
+		Servers: []roster.ServerReport{{UUID: s.uuid, OldToken: s.token, TaskType: taskType, State: ops.StateServing, WatchingSince: s.since, WatchRange: s.watchRange}},
 	})
 	p, ok := replies[s.uuid]
 	if err != nil || !ok {
