@@ -108,6 +108,7 @@ var needs = []need{
 	{"schedule_task_running", "SELECT INSERT UPDATE", "task_type"},
 	{"schedule_environment", "SELECT INSERT UPDATE", "own_sign"},
 	{"schedule_server", "SELECT INSERT UPDATE DELETE", "uuid"},
+	{"schedule_server_version", "SELECT INSERT UPDATE DELETE", "uuid"},
 	{"schedule_server_history", "SELECT INSERT DELETE", "uuid"},
 	{"schedule_queue", "SELECT INSERT UPDATE DELETE", "task_type"},
 	{"schedule_queue_setting", "SELECT INSERT DELETE", "task_type"},

@@ -53,6 +53,7 @@ func oneRowEach(t *testing.T, db *sql.DB) {
 		`task_running (task_type) VALUES ('settle')`,
 		`environment (own_sign) VALUES ('BASE')`,
 		`server (uuid, task_type) VALUES ('a', 'settle')`,
+		`server_version (task_type, uuid) VALUES ('settle', 'a')`,
 		`server_history (uuid, task_type, register_time, heartbeat_time, reason) VALUES ('a', 'settle', ` + at + `, ` + at + `, 'LEFT')`,
 		`queue (task_type, queue_id, queue_index) VALUES ('settle', '0', 0)`,
 		`queue_setting (task_type, queue_id, labels) VALUES ('settle', '0', 'zone=b')`,

@@ -197,6 +197,8 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     judge_dead_interval_ms BIGINT       NOT NULL DEFAULT 10000,              -- silence after which others expire it
     watching_since         DATETIME(6)  NULL,                                -- since when it has watched the others without a gap
     drained_partition      BIGINT       NOT NULL DEFAULT 0,                  -- partition_version that it has drained for
+    read_version           BIGINT       NOT NULL DEFAULT 0,                  -- queue_version under which it has read its queues last
+    read_sum               BIGINT       NOT NULL DEFAULT 0,                  -- checksum of what it has read, for the audit
     last_fetch_time        DATETIME(6)  NULL,                                -- when the last finished select began
     next_run_start_time    DATETIME(6)  NULL,                                -- when its next permit window begins, if there are windows
     next_run_end_time      DATETIME(6)  NULL,                                -- when its permit window ends, if there are windows
@@ -232,6 +234,8 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     CONSTRAINT ck_schedule_server_judge_dead_interval_ms CHECK (judge_dead_interval_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_server_watching_since CHECK (watching_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_drained_partition CHECK (drained_partition BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_read_version CHECK (read_version BETWEEN -1 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_read_sum CHECK (read_sum BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_server_max_in_flight_target CHECK (max_in_flight_target BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_server_max_in_flight_version CHECK (max_in_flight_version BETWEEN 0 AND 1000000000000000000),
@@ -258,6 +262,16 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     INDEX idx_schedule_server_task (task_type, own_sign, uuid)               -- the servers of a roster, in order
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
+-- A number for each live server, which rises whenever its queues change.
+CREATE TABLE IF NOT EXISTS schedule_server_version (
+    task_type     VARCHAR(100) NOT NULL,                             -- task type
+    own_sign      VARCHAR(50) NOT NULL DEFAULT 'BASE',               -- environment
+    uuid          VARCHAR(150) NOT NULL,                             -- server
+    queue_version BIGINT NOT NULL DEFAULT 0,                         -- rises with each change of the queues that the server owns or requests
+    PRIMARY KEY (task_type, own_sign, uuid),
+    CONSTRAINT ck_schedule_server_version_queue_version CHECK (queue_version BETWEEN 0 AND 1000000000000000000)
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
 -- The servers that left or expired: their last rows, until the retention ends. No two servers ever have the same uuid.
 CREATE TABLE IF NOT EXISTS schedule_server_history (
     uuid                   VARCHAR(150) NOT NULL PRIMARY KEY,                -- host:pid:8 hexadecimal digits
@@ -275,6 +289,8 @@ CREATE TABLE IF NOT EXISTS schedule_server_history (
     judge_dead_interval_ms BIGINT       NOT NULL DEFAULT 10000,              -- silence after which others expire it
     watching_since         DATETIME(6)  NULL,                                -- since when it has watched the others without a gap
     drained_partition      BIGINT       NOT NULL DEFAULT 0,                  -- partition_version that it has drained for
+    read_version           BIGINT       NOT NULL DEFAULT 0,                  -- queue_version under which it has read its queues last
+    read_sum               BIGINT       NOT NULL DEFAULT 0,                  -- checksum of what it has read, for the audit
     last_fetch_time        DATETIME(6)  NULL,                                -- when the last finished select began
     next_run_start_time    DATETIME(6)  NULL,                                -- when its next permit window begins, if there are windows
     next_run_end_time      DATETIME(6)  NULL,                                -- when its permit window ends, if there are windows

@@ -191,6 +191,8 @@ CREATE TABLE schedule_server (
     judge_dead_interval_ms bigint           NOT NULL DEFAULT 10000,             -- silence after which others expire it
     watching_since         timestamptz(6)   NULL,                               -- since when it has watched the others without a gap
     drained_partition      bigint           NOT NULL DEFAULT 0,                 -- partition_version that it has drained for
+    read_version           bigint           NOT NULL DEFAULT 0,                 -- queue_version under which it has read its queues last
+    read_sum               bigint           NOT NULL DEFAULT 0,                 -- checksum of what it has read, for the audit
     last_fetch_time        timestamptz(6)   NULL,                               -- when the last finished select began
     next_run_start_time    timestamptz(6)   NULL,                               -- when its next permit window begins, if there are windows
     next_run_end_time      timestamptz(6)   NULL,                               -- when its permit window ends, if there are windows
@@ -226,6 +228,8 @@ CREATE TABLE schedule_server (
     CONSTRAINT ck_schedule_server_judge_dead_interval_ms CHECK (judge_dead_interval_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_server_watching_since CHECK (watching_since BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_server_drained_partition CHECK (drained_partition BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_read_version CHECK (read_version BETWEEN -1 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_read_sum CHECK (read_sum BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_server_max_in_flight_target CHECK (max_in_flight_target BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_server_max_in_flight_version CHECK (max_in_flight_version BETWEEN 0 AND 1000000000000000000),
@@ -251,6 +255,16 @@ CREATE TABLE schedule_server (
 ) WITH (fillfactor = 50);
 CREATE INDEX idx_schedule_server_task ON schedule_server (task_type, own_sign, uuid); -- the servers of a roster, in order
 
+-- A number for each live server, which rises whenever its queues change.
+CREATE TABLE schedule_server_version (
+    task_type     text COLLATE "C" NOT NULL,                -- task type
+    own_sign      text COLLATE "C" NOT NULL DEFAULT 'BASE', -- environment
+    uuid          text COLLATE "C" NOT NULL,                -- server
+    queue_version bigint           NOT NULL DEFAULT 0,      -- rises with each change of the queues that the server owns or requests
+    PRIMARY KEY (task_type, own_sign, uuid),
+    CONSTRAINT ck_schedule_server_version_queue_version CHECK (queue_version BETWEEN 0 AND 1000000000000000000)
+) WITH (fillfactor = 50);
+
 -- The servers that left or expired: their last rows, until the retention ends. No two servers ever have the same uuid.
 CREATE TABLE schedule_server_history (
     uuid                   text COLLATE "C" NOT NULL PRIMARY KEY,               -- host:pid:8 hexadecimal digits
@@ -268,6 +282,8 @@ CREATE TABLE schedule_server_history (
     judge_dead_interval_ms bigint           NOT NULL DEFAULT 10000,             -- silence after which others expire it
     watching_since         timestamptz(6)   NULL,                               -- since when it has watched the others without a gap
     drained_partition      bigint           NOT NULL DEFAULT 0,                 -- partition_version that it has drained for
+    read_version           bigint           NOT NULL DEFAULT 0,                 -- queue_version under which it has read its queues last
+    read_sum               bigint           NOT NULL DEFAULT 0,                 -- checksum of what it has read, for the audit
     last_fetch_time        timestamptz(6)   NULL,                               -- when the last finished select began
     next_run_start_time    timestamptz(6)   NULL,                               -- when its next permit window begins, if there are windows
     next_run_end_time      timestamptz(6)   NULL,                               -- when its permit window ends, if there are windows

@@ -195,6 +195,8 @@ CREATE TABLE schedule_server (
     judge_dead_interval_ms BIGINT NOT NULL DEFAULT 10000,     -- silence after which others expire it
     watching_since         TEXT   NULL,                       -- since when it has watched the others without a gap
     drained_partition      BIGINT NOT NULL DEFAULT 0,         -- partition_version that it has drained for
+    read_version           BIGINT NOT NULL DEFAULT 0,         -- queue_version under which it has read its queues last
+    read_sum               BIGINT NOT NULL DEFAULT 0,         -- checksum of what it has read, for the audit
     last_fetch_time        TEXT   NULL,                       -- when the last finished select began
     next_run_start_time    TEXT   NULL,                       -- when its next permit window begins, if there are windows
     next_run_end_time      TEXT   NULL,                       -- when its permit window ends, if there are windows
@@ -230,6 +232,8 @@ CREATE TABLE schedule_server (
     CONSTRAINT ck_schedule_server_judge_dead_interval_ms CHECK (judge_dead_interval_ms BETWEEN 0 AND 315360000000 AND judge_dead_interval_ms = CAST(judge_dead_interval_ms AS INTEGER)),
     CONSTRAINT ck_schedule_server_watching_since CHECK (datetime(substr(watching_since, 1, 19)) IS substr(watching_since, 1, 19) AND rtrim(substr(watching_since, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_drained_partition CHECK (drained_partition BETWEEN 0 AND 1000000000000000000 AND drained_partition = CAST(drained_partition AS INTEGER)),
+    CONSTRAINT ck_schedule_server_read_version CHECK (read_version BETWEEN -1 AND 1000000000000000000 AND read_version = CAST(read_version AS INTEGER)),
+    CONSTRAINT ck_schedule_server_read_sum CHECK (read_sum BETWEEN 0 AND 1000000000000000000 AND read_sum = CAST(read_sum AS INTEGER)),
     CONSTRAINT ck_schedule_server_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000 AND max_in_flight = CAST(max_in_flight AS INTEGER)),
     CONSTRAINT ck_schedule_server_max_in_flight_target CHECK (max_in_flight_target BETWEEN 0 AND 1000000 AND max_in_flight_target = CAST(max_in_flight_target AS INTEGER)),
     CONSTRAINT ck_schedule_server_max_in_flight_version CHECK (max_in_flight_version BETWEEN 0 AND 1000000000000000000 AND max_in_flight_version = CAST(max_in_flight_version AS INTEGER)),
@@ -256,6 +260,16 @@ CREATE TABLE schedule_server (
 );
 CREATE INDEX idx_schedule_server_task ON schedule_server (task_type, own_sign, uuid); -- the servers of a roster, in order
 
+-- A number for each live server, which rises whenever its queues change.
+CREATE TABLE schedule_server_version (
+    task_type     TEXT   NOT NULL,                -- task type
+    own_sign      TEXT   NOT NULL DEFAULT 'BASE', -- environment
+    uuid          TEXT   NOT NULL,                -- server
+    queue_version BIGINT NOT NULL DEFAULT 0,      -- rises with each change of the queues that the server owns or requests
+    PRIMARY KEY (task_type, own_sign, uuid),
+    CONSTRAINT ck_schedule_server_version_queue_version CHECK (queue_version BETWEEN 0 AND 1000000000000000000 AND queue_version = CAST(queue_version AS INTEGER))
+);
+
 -- The servers that left or expired: their last rows, until the retention ends. No two servers ever have the same uuid.
 CREATE TABLE schedule_server_history (
     uuid                   TEXT   NOT NULL PRIMARY KEY,       -- host:pid:8 hexadecimal digits
@@ -273,6 +287,8 @@ CREATE TABLE schedule_server_history (
     judge_dead_interval_ms BIGINT NOT NULL DEFAULT 10000,     -- silence after which others expire it
     watching_since         TEXT   NULL,                       -- since when it has watched the others without a gap
     drained_partition      BIGINT NOT NULL DEFAULT 0,         -- partition_version that it has drained for
+    read_version           BIGINT NOT NULL DEFAULT 0,         -- queue_version under which it has read its queues last
+    read_sum               BIGINT NOT NULL DEFAULT 0,         -- checksum of what it has read, for the audit
     last_fetch_time        TEXT   NULL,                       -- when the last finished select began
     next_run_start_time    TEXT   NULL,                       -- when its next permit window begins, if there are windows
     next_run_end_time      TEXT   NULL,                       -- when its permit window ends, if there are windows
