@@ -54,7 +54,7 @@ type alerter struct {
 
 // look looks for conditions after a heartbeat. restricted says that the server must not work on all of its queues now.
 func (a *alerter) look(ctx context.Context, p roster.HeartbeatReply, failing *FailingError, restricted bool) {
-	a.checkWaits(p.Incoming > 0)
+	a.checkWaits(a.view.hasIncoming())
 	for more := true; more; {
 		select {
 		case alert := <-a.incoming:
@@ -100,7 +100,7 @@ func (a *alerter) awaited(ctx context.Context) (owners []string, err error) {
 
 // checkStandby notes that this server has had no queue for long (S9). All servers of the task type share the condition.
 func (a *alerter) checkStandby(p roster.HeartbeatReply) {
-	if p.Owned > 0 || p.Incoming > 0 || p.State != ops.StateStandby || p.Paused {
+	if a.view.owned.Load() > 0 || a.view.hasIncoming() || p.State != ops.StateStandby || p.Paused {
 		a.lastBusy = time.Now()
 		return
 	}
@@ -140,13 +140,13 @@ func stallText(stall processor.Stall) string {
 func (a *alerter) checkProgress(p roster.HeartbeatReply, restricted bool) {
 	stats := a.proc.Stats()
 	done := stats.FetchCount + stats.PeekCount + stats.SuccessCount + stats.FailureCount
-	if done != a.progress || p.Owned == 0 || restricted || a.inRuns() {
+	if done != a.progress || a.view.owned.Load() == 0 || restricted || a.inRuns() {
 		a.progress, a.progressAt = done, time.Now()
 		return
 	}
 	patience := max(a.settings.StallAfter, 2*(a.settings.SleepTimeNoData+a.settings.SleepTimeInterval))
 	if idle := time.Since(a.progressAt); idle > patience {
-		text := fmt.Sprintf("nothing selected or executed for %s (queues: %d)", idle.Round(time.Second), p.Owned)
+		text := fmt.Sprintf("nothing selected or executed for %s (queues: %d)", idle.Round(time.Second), a.view.owned.Load())
 		if p.Share.Granted == 0 {
 			text += ": other servers have all calls of max_in_flight in flight"
 		}

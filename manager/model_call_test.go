@@ -18,22 +18,23 @@ type call struct {
 	sent    time.Time // by the sender's clock
 	applied bool
 
-	replan    bool          // assign: because queues are blocked
-	within    time.Duration // assign
-	watched   time.Duration
-	inherited bool
-	seen      time.Time
-	handover  []roster.Handover
-	mustRead  bool   // release: the view was to be read again before
-	reread    bool   // release: the view was read again meanwhile
-	queue     string // retake, remove
-	epoch     int64
-	hung      []string       // register: the hung queues; clear: the queues that no longer hang
-	judgeDead time.Duration  // that register and a heartbeat write
-	token     int            // of a heartbeat; the row has the one before
-	stale     bool           // a heartbeat: the lease has expired since it was sent
-	memory    *roster.Memory // history: what the process remembers
-	totals    []int          // view: the totals that the mutant has read before; replaced, never changed
+	replan              bool          // assign: because queues are blocked
+	within              time.Duration // assign
+	watched             time.Duration
+	inherited           bool
+	seen                time.Time
+	handover            []roster.Handover
+	readNumber, readSum int64  // heartbeat: of the view
+	mustRead            bool   // release: the view was to be read again before
+	reread              bool   // release: the view was read again meanwhile
+	queue               string // retake, remove
+	epoch               int64
+	hung                []string       // register: the hung queues; clear: the queues that no longer hang
+	judgeDead           time.Duration  // that register and a heartbeat write
+	token               int            // of a heartbeat; the row has the one before
+	stale               bool           // a heartbeat: the lease has expired since it was sent
+	memory              *roster.Memory // history: what the process remembers
+	totals              []int          // view: the totals that the mutant has read before; replaced, never changed
 
 	done     bool // the reply
 	blocked  []string
@@ -84,6 +85,14 @@ func (c *call) String() string {
 // apply is the moment at which the database commits the call.
 func (w *world) apply(c *call) {
 	c.applied = true
+	except := ""
+	if c.kind == callRelease {
+		except = c.uuid
+	}
+	w.numbered(except, func() { w.commit(c) })
+}
+
+func (w *world) commit(c *call) {
 	switch c.kind {
 	case callRegister:
 		w.register(c)
@@ -139,7 +148,7 @@ func (w *world) send(p *process, c call) {
 
 // sendHeartbeat starts a heartbeat.
 func (w *world) sendHeartbeat(p *process) {
-	c := call{kind: callHeartbeat, proc: p.index, session: p.sessions, uuid: p.uuid, sent: w.local(p), since: p.watch.since, token: p.token + 1, judgeDead: w.announceLease(p, strconv.Itoa(p.token+1))}
+	c := call{kind: callHeartbeat, proc: p.index, session: p.sessions, uuid: p.uuid, sent: w.local(p), since: p.watch.since, token: p.token + 1, judgeDead: w.announceLease(p, strconv.Itoa(p.token+1)), readNumber: p.view.Version, readSum: p.view.QueueSum(p.uuid)}
 	p.heartbeat, p.tried = &c, c.sent
 }
 

@@ -35,7 +35,9 @@ type serverRow struct {
 	proc, session                  int
 	judgeDead                      time.Duration
 	roundedUp                      bool
-	rules                          int // that its program knows (P11)
+	rules                          int   // that its program knows (P11)
+	number                         int64 // rises with each change of its queues (S2)
+	readNumber, readSum            int64 // what it has reported of its view
 }
 
 type queueRow struct {
@@ -150,26 +152,14 @@ func (w *world) heartbeat(c *call) {
 	if s.suspended && !s.draining {
 		c.reply.State = ops.StatePaused
 	}
-	c.reply.Removing, c.reply.PartitionVersion = w.removing(), w.db.partition
-	for _, q := range w.db.rows {
-		switch c.uuid {
-		case q.cur:
-			c.reply.Owned++
-			c.reply.EpochSum += q.epoch
-			c.reply.OwnedPlanVersion = max(c.reply.OwnedPlanVersion, q.plan)
-			if q.req != "" {
-				c.reply.Requested++
-			}
-		case q.req:
-			c.reply.Incoming++
-		}
-	}
+	c.reply.QueueVersion, c.reply.PartitionVersion = s.number, w.db.partition
+	s.readNumber, s.readSum = c.readNumber, c.readSum
 }
 
 func (w *world) dead(s serverRow) bool { return w.dbNow().Sub(s.heartbeat).Abs() > s.judgeDead }
 
 func (w *world) read(c *call) {
-	v := roster.View{PlanVersion: w.db.plan, PartitionVersion: w.db.partition, Removing: w.removing(), Resizing: w.resizing()}
+	v := roster.View{Version: w.number(c.uuid), PlanVersion: w.db.plan, PartitionVersion: w.db.partition, Removing: w.removing(), Resizing: w.resizing()}
 	for _, q := range w.db.rows {
 		if q.cur == c.uuid || q.req == c.uuid {
 			v.Queues = append(v.Queues, roster.ViewQueue{ID: q.id, Index: q.index, Total: w.readTotal(c, q), Owner: q.cur, Requester: q.req, Epoch: q.epoch, PlanVersion: q.plan, RequesterInformed: w.known(q)})
@@ -179,17 +169,12 @@ func (w *world) read(c *call) {
 	c.view, c.done = v, true
 }
 
-// awaits is what a poll reads. It is one statement without an effect, so its reply arrives at once.
-func (w *world) awaits(p *process) (a roster.Incoming) {
+// poll is what a poll reads. It is one statement without an effect, so its reply arrives at once.
+func (w *world) poll(p *process) (version int64) {
 	if !w.reachable(p, false) {
-		return roster.Incoming{Queues: -1} // the poll fails, and all queues are read again
+		return -1 // the poll fails, and all queues are read again
 	}
-	for _, q := range w.db.rows {
-		if q.req == p.uuid && q.cur != p.uuid {
-			a.Queues, a.PlanVersion = a.Queues+1, max(a.PlanVersion, q.plan)
-		}
-	}
-	return a
+	return w.number(p.uuid)
 }
 
 func (w *world) release(c *call) {

@@ -28,7 +28,7 @@ func (w *world) inject(p *process, s step) {
 	case stepQuit:
 		p.stop = true
 	case stepSuspend, stepUnsuspend:
-		w.suspend(p.uuid, s.kind == stepSuspend)
+		w.numbered("", func() { w.suspend(p.uuid, s.kind == stepSuspend) })
 	case stepHalt, stepUnhalt:
 		w.db.halted, w.db.haltedAt = s.kind == stepHalt, w.now
 		for i := range w.db.rows {
@@ -51,9 +51,9 @@ func (w *world) inject(p *process, s step) {
 	case stepEdit:
 		w.edit(s.proc, s.n)
 	case stepDrop:
-		w.drop(&w.db.rows[s.n])
+		w.numbered("", func() { w.drop(&w.db.rows[s.n]) })
 	case stepAdd:
-		w.add(&w.db.rows[s.n])
+		w.numbered("", func() { w.add(&w.db.rows[s.n]) })
 	case stepHang:
 		p.calls[s.n].hangs = true
 	case stepSettings:
@@ -65,13 +65,13 @@ func (w *world) inject(p *process, s step) {
 	case stepUpgrade:
 		p.upgraded = !p.upgraded
 	case stepProve:
-		w.prove(s.n)
+		w.numbered("", func() { w.prove(s.n) })
 	case stepBackUp:
 		w.backUp()
 	case stepRestore:
 		w.restore()
 	case stepResize:
-		w.resize(&w.db.rows[s.n/3], s.n%3)
+		w.numbered("", func() { w.resize(&w.db.rows[s.n/3], s.n%3) })
 	case stepReturn:
 		if p.calls[s.n].hangs = false; p.calls[s.n].cancelled {
 			w.finish(p, s.n)

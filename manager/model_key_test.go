@@ -35,7 +35,7 @@ func (w *world) key(b []byte) []byte {
 	for _, s := range w.db.servers {
 		k.text(s.uuid)
 		k.ints(int64(s.token), int64(s.judgeDead), int64(s.rules))
-		k.flags(s.draining, s.leaving, s.suspended, s.roundedUp, k.w.lockFree(s))
+		k.flags(s.draining, s.leaving, s.suspended, s.roundedUp, k.w.lockFree(s), s.readNumber == s.number, s.readSum == k.w.queueSum(s.uuid))
 		k.text(strings.Join(s.hung, " "))
 		k.times(k.now, s.heartbeat, s.watched)
 	}
@@ -83,7 +83,6 @@ func (k *key) rank() {
 	}
 	for i := range k.w.procs {
 		p := &k.w.procs[i]
-		k.rankReply(p.reply)
 		k.rankView(p.view)
 		k.rankCall(p.heartbeat)
 		k.rankCall(p.request)
@@ -96,14 +95,7 @@ func (k *key) rank() {
 
 func (k *key) rankCall(c *call) {
 	if c != nil {
-		k.rankReply(c.reply)
 		k.rankView(c.view)
-	}
-}
-
-func (k *key) rankReply(p *roster.HeartbeatReply) {
-	if p != nil {
-		k.plans.add(p.OwnedPlanVersion)
 	}
 }
 
@@ -148,7 +140,7 @@ func (k *key) process(p *process) {
 	k.times(k.now, p.watch.since, p.watch.lastDB, p.joined)
 	k.heartbeatReply(p.reply)
 	k.ints(int64(p.watched))
-	k.view(p.view)
+	k.view(p.view, p.uuid)
 	for _, q := range k.w.db.rows {
 		k.ints(p.retired[q.id])
 		k.flags(p.blocked[q.id], p.retried[q.id])
@@ -205,13 +197,13 @@ func (k *key) heartbeatReply(p *roster.HeartbeatReply) {
 		return
 	}
 	k.times(k.now, p.Now)
-	k.ints(k.w.db.partition-p.PartitionVersion, k.plans.of(p.OwnedPlanVersion), p.Owned, p.EpochSum, p.Requested, p.Incoming)
+	k.ints(k.w.db.partition-p.PartitionVersion, k.w.number(p.UUID)-p.QueueVersion)
 	k.flags(p.AnyDead, p.AuditDue, p.PlanDue, p.Paused, p.State == ops.StatePaused)
-	k.text(strings.Join(p.Removing, " "))
 	k.text(strings.Join(p.Skipped, " "))
 }
 
-func (k *key) view(v roster.View) {
+func (k *key) view(v roster.View, uuid string) {
+	k.ints(k.w.number(uuid) - v.Version)
 	k.text(strings.Join(v.Removing, " "))
 	k.ints(k.w.db.partition - v.PartitionVersion)
 	for _, q := range v.Queues {
@@ -235,5 +227,7 @@ func (k *key) call(c *call) {
 	k.times(k.now, c.seen, c.at, c.since)
 	k.handovers(c.handover)
 	k.heartbeatReply(c.reply)
-	k.view(c.view)
+	k.view(c.view, c.uuid)
+	k.ints(k.w.number(c.uuid) - c.readNumber)
+	k.flags(c.readSum == k.w.queueSum(c.uuid))
 }

@@ -143,6 +143,7 @@ func (w *world) audit(c *call) {
 		return
 	}
 	w.db.audited, c.done = w.dbNow(), true
+	w.findEdits()
 	if len(w.planned()) > 0 {
 		w.assign(c.uuid, true, false)
 	}

@@ -160,7 +160,7 @@ func (w *world) wakeUp(p *process, k stepKind) {
 		}
 		w.refresh(p, nil)
 	case stepPoll:
-		if p.mustRead || !p.handOverBy.IsZero() || w.awaits(p) != p.view.Incoming(p.uuid) {
+		if p.mustRead || !p.handOverBy.IsZero() || !p.ownView().isCurrent(w.poll(p)) {
 			p.mustRead = true
 			w.refresh(p, nil)
 		}

@@ -41,13 +41,13 @@ type scene struct {
 
 // without names the rule that a mutant lacks.
 type without struct {
-	drainWait, lease, margin, watch, ownBeat, dbClock, consent, newUUID                          bool
-	fence, fenceOwner, fenceLock, requester, releaseEpoch, retired, retakeEpoch                  bool
-	unassignEpoch, grantEpoch, eligibleCheck, compare, removeEpoch, epochHigh                    bool
-	firstReply, joinHeartbeat, hungQueues, lock, reserved, rowFirst, leaseFirst, sameBeat, rules bool
-	drainStop, balance, pins, limit, sentAfter                                                   bool
-	memory, raise                                                                                bool
-	splitEpoch, totals                                                                           bool
+	drainWait, lease, margin, watch, ownBeat, dbClock, consent, newUUID                                 bool
+	fence, fenceOwner, fenceLock, requester, releaseEpoch, retired, retakeEpoch                         bool
+	unassignEpoch, grantEpoch, eligibleCheck, compare, removeEpoch, epochHigh                           bool
+	firstReply, joinHeartbeat, edits, hungQueues, lock, reserved, rowFirst, leaseFirst, sameBeat, rules bool
+	drainStop, balance, pins, limit, sentAfter                                                          bool
+	memory, raise                                                                                       bool
+	splitEpoch, totals                                                                                  bool
 }
 
 // world is a state of the model: all servers, the database and the calls under way. It has about 100 methods, one for

@@ -228,7 +228,7 @@ func (s *session) onTime(ctx context.Context) {
 	now := time.Now()
 	switch {
 	case reached(s.view.pollAt(s.halt.awaitsRequesters()), now):
-		if s.halt.handingOver() || !s.view.fresh || !s.view.incomingUnchanged(ctx) {
+		if s.halt.handingOver() || !s.view.fresh || !s.view.unchanged(ctx) {
 			s.reconcile(ctx, true)
 		}
 		s.view.checked = time.Now() // the pause begins when a slow database has answered
@@ -285,7 +285,7 @@ func (s *session) tellOwners(p roster.HeartbeatReply) {
 		}
 	}
 	if s.roster.Tell(owners...) {
-		s.view.shown = s.view.Incoming(s.uuid).PlanVersion
+		s.view.shown = s.view.NewestRequest(s.uuid)
 	}
 }
 
@@ -367,6 +367,9 @@ func (s *session) report() roster.ServerReport {
 	}
 	if s.view.owned.Load() > 0 {
 		b.State = ops.StateServing
+	}
+	if read := s.view.seen.Load(); read != nil {
+		b.ReadVersion, b.ReadSum = read.version, read.sum
 	}
 	return b
 }

@@ -96,7 +96,7 @@ func TestHandOverIsReadOnce(t *testing.T) {
 
 // viewsAndPolls counts the statements that read queues and the statements that poll.
 func viewsAndPolls(sent []byte) (views, polls int) {
-	return bytes.Count(sent, []byte("q.window_done_at")) / 2, bytes.Count(sent, []byte("MAX(plan_version), 0) FROM"))
+	return bytes.Count(sent, []byte("q.window_done_at")) / 2, bytes.Count(sent, []byte("SELECT COALESCE((SELECT n.queue_version"))
 }
 
 // rosterEditor plays another server beside the only real one, by SQL.
@@ -139,7 +139,8 @@ func (o rosterEditor) beats() {
 // change changes the roster as a plan does. It keeps the real server from planning and auditing.
 func (o rosterEditor) change(query string) {
 	o.Helper()
-	if _, err := o.db.ExecContext(o.Context(), `WITH r AS (UPDATE schedule_task_running SET plan_version = plan_version + 1, audited_at = clock_timestamp() RETURNING plan_version) `+query); err != nil {
+	if _, err := o.db.ExecContext(o.Context(), `WITH n AS (UPDATE schedule_server_version SET queue_version = queue_version + 1),
+		r AS (UPDATE schedule_task_running SET plan_version = plan_version + 1, audited_at = clock_timestamp() RETURNING plan_version) `+query); err != nil {
 		o.Fatal(err)
 	}
 }

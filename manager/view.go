@@ -21,7 +21,11 @@ type ownView struct {
 	shown   int64              // the plan_version of the newest request that the server has shown its owner to know
 	given   []roster.ViewQueue // that the server has given up to be merged, until they have merged (N3)
 	owned   atomic.Int64       // number of queues that the server owns; the heartbeater and Status read it too
+	seen    atomic.Pointer[seen]
 }
+
+// seen is what the heartbeater reports of the view.
+type seen struct{ version, sum int64 }
 
 // invalidate makes the next reconciliation read the rows again.
 func (v *ownView) invalidate() { v.fresh = false }
@@ -53,6 +57,7 @@ func (v *ownView) replace(rows roster.View) {
 	}
 	v.View = rows
 	v.owned.Store(owned)
+	v.seen.Store(&seen{rows.Version, rows.QueueSum(v.uuid)})
 }
 
 // mustRead reports whether a heartbeat's reply calls for a fresh read.
@@ -61,25 +66,14 @@ func (v *ownView) mustRead(p roster.HeartbeatReply) bool {
 }
 
 // matches reports whether the rows are the same as at the heartbeat (S2). Each change of a queue's owner or requester
-// raises plan_version in its row. A plan that changed only other servers' queues does not count, because in a large
-// roster that happens with each heartbeat. The numbers of queues and requests and the sum of the epochs reveal edits by
-// hand too.
+// raises the number of the servers that read it. A plan that changed only other servers' queues does not count, because
+// in a large roster that happens with each heartbeat.
 func (v *ownView) matches(p roster.HeartbeatReply) bool {
-	var owned, requested, epochs, newest, awaited int64
-	for _, q := range v.Queues {
-		if q.Owner != v.uuid {
-			awaited++
-			continue
-		}
-		owned, epochs, newest = owned+1, epochs+q.Epoch, max(newest, q.PlanVersion)
-		if q.Requester != "" {
-			requested++
-		}
-	}
-	return v.QueueTotal == p.QueueTotal && slices.Equal(v.Removing, p.Removing) &&
-		v.PartitionVersion == p.PartitionVersion && newest == p.OwnedPlanVersion && owned == p.Owned &&
-		epochs == p.EpochSum && requested == p.Requested && awaited == p.Incoming
+	return v.isCurrent(p.QueueVersion) && v.QueueTotal == p.QueueTotal && v.PartitionVersion == p.PartitionVersion
 }
+
+// isCurrent reports whether the rows were read under that number. A number that is unknown is never current.
+func (v *ownView) isCurrent(version int64) bool { return version >= 0 && version == v.Version }
 
 // requesterUnaware reports whether a requester of an own queue did not know of its request at the last read (H4).
 func (v *ownView) requesterUnaware() bool {
@@ -94,7 +88,7 @@ func (v *ownView) hasIncoming() bool {
 }
 
 // hasNewRequests reports whether the server waits for queues whose owners it has not shown yet that it knows.
-func (v *ownView) hasNewRequests() bool { return v.Incoming(v.uuid).PlanVersion > v.shown }
+func (v *ownView) hasNewRequests() bool { return v.NewestRequest(v.uuid) > v.shown }
 
 // pollAt returns when the server reads early whether a queue has arrived, or the zero time if it has no reason to: no
 // other server owns a queue that it requests, and it awaits no requesters. A server that keeps working reads its
@@ -107,11 +101,11 @@ func (v *ownView) pollAt(awaitsRequesters bool) time.Time {
 	return v.checked.Add(pollInterval)
 }
 
-// incomingUnchanged reports whether the queues that the server waits for are still the same. It sends one statement,
-// which reads no view (S8), and returns false if the statement fails.
-func (v *ownView) incomingUnchanged(ctx context.Context) bool {
+// unchanged reports whether the queues of the server are still the same. It sends one statement, which reads no view
+// (S8), and returns false if the statement fails.
+func (v *ownView) unchanged(ctx context.Context) bool {
 	ctx, cancel := v.withReadTimeout(ctx)
 	defer cancel()
-	incoming, err := v.own().Incoming(ctx)
-	return err == nil && incoming == v.Incoming(v.uuid)
+	version, err := v.own().QueueVersion(ctx)
+	return err == nil && v.isCurrent(version)
 }

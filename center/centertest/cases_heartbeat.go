@@ -15,16 +15,16 @@ import (
 )
 
 func testHeartbeatReply(t *testing.T, c *center.Center) {
-	t.Run("S2 the reply counts the queues and reports changes", func(t *testing.T) {
+	t.Run("S2 the reply has the number of the queues and reports changes", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 3})
 		r.join("A", "B")
 		a, _ := r.heartbeat("A")
-		b, _ := r.heartbeat("B")
-		if a.Owned != 3 || a.Requested != 1 || a.Incoming != 0 || b.Owned != 0 || b.Incoming != 1 {
-			t.Fatalf("replies to A %+v and B %+v, want A to own 3 and be asked for 1, which B waits for", a, b)
+		v := r.read("A")
+		if len(v.Queues) != 3 || a.QueueVersion != v.Version || v.PlanVersion != a.PlanVersion || v.QueueTotal != 3 {
+			t.Fatalf("reply %+v and view %+v, want 3 queues, and the same numbers in both", a, v)
 		}
-		if want := r.epoch("0") + r.epoch("1") + r.epoch("2"); a.EpochSum != want {
-			t.Fatalf("sum of epochs %d, want %d", a.EpochSum, want)
+		if b, _ := r.heartbeat("B"); b.QueueVersion != r.read("B").Version {
+			t.Fatalf("reply %+v to B, want the number of its view", b)
 		}
 		if a.PlanDue || a.AnyDead || a.QueueTotal != 3 || a.Now.IsZero() {
 			t.Fatalf("reply %+v, want no plan due, no silent server, 3 queues and the time", a)
@@ -34,69 +34,111 @@ func testHeartbeatReply(t *testing.T, c *center.Center) {
 		if a, _ = r.heartbeat("A"); !a.AnyDead || !a.PlanDue {
 			t.Fatalf("reply %+v, want a silent server and a plan due for the new one", a)
 		}
-		v, err := c.Roster().Server(r.task, r.uuid("A")).View(t.Context())
-		r.must(err)
-		if len(v.Queues) != 3 || v.PlanVersion != a.PlanVersion || v.QueueTotal != 3 {
-			t.Fatalf("view %+v, want 3 queues at plan version %d", v, a.PlanVersion)
+	})
+	t.Run("S2 the number is unknown if its row is missing", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
+		r.join("A")
+		r.exec("DELETE FROM schedule_server_version WHERE task_type = '%s'", r.task)
+		if p, ok := r.heartbeat("A"); !ok || p.QueueVersion >= 0 || r.read("A").Version >= 0 {
+			t.Fatalf("reply %+v, want a number below 0", p)
+		}
+	})
+	t.Run("S2 the row of the number goes with the server", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A", "B", "C")
+		r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil, roster.Reservation{}))
+		r.makeSilent("C")
+		r.rebalanceExpiring("A")
+		got := r.readColumn("SELECT uuid FROM schedule_server_version WHERE task_type = '%s' ORDER BY uuid", r.task)
+		if !slices.Equal(got, []string{"A"}) {
+			t.Fatalf("the numbers of %v, want that of A alone", got)
 		}
 	})
 }
 
 func testHeartbeatChanges(t *testing.T, c *center.Center) {
-	t.Run("S2 the reply reports changes of own queues only", func(t *testing.T) {
+	t.Run("S2 each change raises the numbers of those that it concerns", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 4})
-		r.join("A", "B") // B requests queues 1 and 3 of A
-		reply := func(name string) roster.HeartbeatReply {
+		number := func(name string) int64 {
 			t.Helper()
 			p, ok := r.heartbeat(name)
-			v, err := c.Roster().Server(r.task, r.uuid(name)).View(t.Context())
-			r.must(err)
-			newest := int64(0)
-			for _, q := range v.Queues {
-				if q.Owner == r.uuid(name) {
-					newest = max(newest, q.PlanVersion)
+			if v := r.read(name); !ok || p.QueueVersion != v.Version {
+				t.Fatalf("the reply to %s has the number %d, its view %d", name, p.QueueVersion, v.Version)
+			}
+			return p.QueueVersion
+		}
+		rises := func(what string, by func(), raised ...string) {
+			t.Helper()
+			before := map[string]int64{}
+			for name := range r.tokens {
+				if _, ok := r.heartbeat(name); ok {
+					before[name] = number(name)
 				}
 			}
-			if !ok || p.OwnedPlanVersion != newest || p.OwnedPlanVersion > p.PlanVersion {
-				t.Fatalf("the reply to %s has plan version %d of its queues and %d of the roster, the view has %d", name, p.OwnedPlanVersion, p.PlanVersion, newest)
-			}
-			return p
-		}
-		rises := func(name string, by func()) {
-			t.Helper()
-			before := reply(name)
 			by()
-			if after := reply(name); after.OwnedPlanVersion <= before.OwnedPlanVersion {
-				t.Errorf("the reply to %s has plan version %d of its queues after %d, want a higher one", name, after.OwnedPlanVersion, before.OwnedPlanVersion)
+			for name, was := range before {
+				if _, ok := r.heartbeat(name); !ok {
+					continue
+				}
+				if got := number(name); got > was != slices.Contains(raised, name) {
+					t.Errorf("%s: the number of %s was %d and is %d, want that of %v raised", what, name, was, got, raised)
+				}
 			}
 		}
-		asked := reply("A")
-		rises("A", func() { // another requester, which neither counts nor epochs show
-			r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil, roster.Reservation{}))
-			r.join("C")
-		})
-		if p := reply("A"); p.Owned != asked.Owned || p.EpochSum != asked.EpochSum || p.Requested != asked.Requested {
-			t.Fatalf("reply %+v, want the counts of %+v", p, asked)
-		}
-		rises("C", func() { r.release("A", r.handover("1", "C")) })
-		rises("C", func() { r.release("A", r.handover("3", "C")) })
-		a := reply("A")
-		rises("C", func() {
-			kept, err := c.Roster().Server(r.task, r.uuid("C")).Retake(t.Context(), "1", r.epoch("1"))
+		server := func(name string) roster.Server { return c.Roster().Server(r.task, r.uuid(name)) }
+		r.join("A")
+		r.register("B")
+		rises("requests", func() { r.rebalance("B") }, "A", "B")
+		r.register("C")
+		rises("another requester", func() { r.must(server("B").Leave(t.Context(), nil, roster.Reservation{})); r.rebalance("C") }, "A", "C")
+		rises("a release, which its server knows", func() { r.release("A", r.handover("1", "C")) }, "C")
+		rises("a release, which its server knows", func() { r.release("A", r.handover("3", "C")) }, "C")
+		rises("a retake", func() {
+			kept, err := server("C").Retake(t.Context(), "1", r.epoch("1"))
 			r.must(err)
 			if !kept {
 				t.Fatal("C did not retake queue 1")
 			}
-		})
-		if p := reply("A"); p.OwnedPlanVersion != a.OwnedPlanVersion || p.PlanVersion == a.PlanVersion {
-			t.Errorf("a change of a queue of C: A got plan version %d of its own queues, want %d, and %d of the roster, want another than %d",
-				p.OwnedPlanVersion, a.OwnedPlanVersion, p.PlanVersion, a.PlanVersion)
-		}
-		rises("A", func() { // several queues at once
-			r.makeSilent("C")
-			r.rebalanceExpiring("A")
-		})
+		}, "C")
+		rises("an expiry", func() { r.makeSilent("C"); r.rebalanceExpiring("A") }, "A")
 		r.wantOwners("A", "A", "A", "A")
+		r.join("D")
+		rises("a request for another number of queues", func() { r.must(c.Roster().Operator("ann").Repartition(t.Context(), r.task, 8, 0)) }, "A", "D")
+		rises("another number of queues", func() {
+			r.reportDrained("A")
+			r.reportDrained("D")
+			r.finishRepartition("A")
+		}, "A", "D")
+		rises("a request that is withdrawn", func() { r.must(server("D").Leave(t.Context(), nil, roster.Reservation{})) }, "A")
+	})
+	t.Run("S2 an audit finds edits by hand", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.release("A", r.handover("1", "B"))
+		audit := func() {
+			t.Helper()
+			for _, name := range []string{"A", "B"} {
+				v := r.read(name)
+				r.send(name, roster.ServerReport{ReadVersion: v.Version, ReadSum: v.QueueSum(r.uuid(name))})
+			}
+		}
+		audit()
+		before := [2]int64{r.read("A").Version, r.read("B").Version}
+		wantRaised := func(want bool) {
+			t.Helper()
+			r.exec("UPDATE schedule_task_running SET audited_at = NULL WHERE task_type = '%s'", r.task)
+			_, err := c.Roster().Planner(r.task, r.uuid("A")).Audit(t.Context())
+			r.must(err)
+			for i, name := range []string{"A", "B"} {
+				if got := r.read(name).Version; got > before[i] != want {
+					t.Errorf("the number of %s was %d and is %d, want it raised: %t", name, before[i], got, want)
+				}
+			}
+		}
+		wantRaised(false)
+		// The servers swap their queues, which a plan does not mind.
+		r.exec("UPDATE schedule_queue SET cur_server = CASE WHEN queue_id = '0' THEN '%s' ELSE '%s' END, epoch = epoch + 1 WHERE task_type = '%s'", r.uuid("B"), r.uuid("A"), r.task)
+		wantRaised(true)
 	})
 }
 

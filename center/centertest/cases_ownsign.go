@@ -146,7 +146,7 @@ func testForce(t *testing.T, c *center.Center) {
 			t.Fatalf("fence of the old owner: error %v, want ErrFenced", err)
 		}
 		r.must(tx.Rollback())
-		if p, ok := r.heartbeat("A"); !ok || p.Owned != 0 {
+		if p, ok := r.heartbeat("A"); !ok || len(r.read("A").Queues) != 0 {
 			t.Fatalf("heartbeat reply %+v, want a registered server without queues; registered: %t", p, ok)
 		}
 	})

@@ -59,8 +59,8 @@ func testSkippedRows(t *testing.T, c *center.Center) {
 			t.Fatalf("reply %+v, want a plan to be due", p)
 		}
 		r.rebalance("B")
-		if p, _ := r.heartbeat("C"); p.Incoming == 0 {
-			t.Fatalf("reply %+v, want queues that are requested for C", p)
+		if v := r.read("C"); len(v.Queues) == 0 {
+			t.Fatalf("view %+v, want queues that are requested for C", v)
 		}
 		r.must(tx.Rollback())
 	})

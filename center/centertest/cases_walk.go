@@ -3,6 +3,7 @@ package centertest
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,6 +40,8 @@ type walk struct {
 	rnd  *rand.Rand
 	want plantest.Roster // with short names
 	next int             // the number of the next server
+
+	views map[string]roster.View // as last read, by the names of the servers
 }
 
 // step lets a server join, or lets one leave, expire, drain, clear its hung queues or hand over.
@@ -104,21 +107,33 @@ func (w *walk) releaseAll(name string) {
 		return
 	}
 	want := v.Without(w.release(name, queues...))
-	want.PlanVersion++ // the release is the only change since
+	want.PlanVersion++   // the release is the only change since
+	w.views[name] = want // its own number does not rise
 	if diff := cmp.Diff(want, w.view(name), cmpopts.EquateEmpty()); diff != "" {
 		w.Fatalf("the view after a release (-computed +read):\n%s", diff)
 	}
 }
 
-// view reads the view of a server. A poll for requested queues must read the same.
+// view reads the view of a server. A poll must read the same number, and another view than before has another number
+// (S2).
 func (w *walk) view(name string) roster.View {
 	w.Helper()
 	v, err := w.c.Roster().Server(w.task, w.uuid(name)).View(w.Context())
 	w.must(err)
-	awaits, err := w.c.Roster().Server(w.task, w.uuid(name)).Incoming(w.Context())
+	version, err := w.c.Roster().Server(w.task, w.uuid(name)).QueueVersion(w.Context())
 	w.must(err)
-	if awaits != v.Incoming(w.uuid(name)) {
-		w.Fatalf("the poll of %s reads %+v, want what its view has: %+v", name, awaits, v)
+	if version != v.Version {
+		w.Fatalf("the poll of %s reads the number %d, want that of its view: %+v", name, version, v)
+	}
+	before, seen := w.views[name]
+	if w.views == nil {
+		w.views = map[string]roster.View{}
+	}
+	w.views[name] = v
+	news := before.QueueSum(w.uuid(name)) != v.QueueSum(w.uuid(name)) || before.QueueTotal != v.QueueTotal ||
+		!slices.Equal(before.Removing, v.Removing)
+	if seen && news && before.Version == v.Version {
+		w.Fatalf("the number of %s stays %d although its view changes:\n%+v\n%+v", name, v.Version, before, v)
 	}
 	return v
 }

@@ -122,6 +122,14 @@ func (r serverSteps) sendAll(b roster.Heartbeat) map[string]roster.HeartbeatRepl
 	return replies
 }
 
+// read returns the server's view of its queues.
+func (r serverSteps) read(name string) roster.View {
+	r.Helper()
+	v, err := r.c.Roster().Server(r.task, r.uuid(name)).View(r.Context())
+	r.must(err)
+	return v
+}
+
 // makeSilent backdates the last heartbeat of a server.
 func (r serverSteps) makeSilent(name string) {
 	r.Helper()

@@ -64,11 +64,13 @@ type Server struct {
 
 // Change is what a plan writes to one row. The write is a compare-and-set on the old owner and epoch (L4).
 type Change struct {
-	QueueID   string
-	OldOwner  string
-	OldEpoch  int64
-	Owner     string
-	Requester string
+	QueueID  string
+	OldOwner string
+	OldEpoch int64
+	// OldRequester is the server that loses its request with the change, unless it is Requester or Owner.
+	OldRequester string
+	Owner        string
+	Requester    string
 	// Rule is why the queue goes to Requester, or without one to Owner, or why no server gets it. Stays means that the
 	// change only withdraws a request. Reason says it in words.
 	Rule   Rule
@@ -146,7 +148,10 @@ func (r *Result) add(p *planning, w row) {
 	if waiting, ok := r.Waiting[w.ID]; ok {
 		reason = waiting.Text
 	}
-	c := Change{w.ID, w.Owner, w.Epoch, owner, requester, w.rule, reason}
+	c := Change{
+		QueueID: w.ID, OldOwner: w.Owner, OldEpoch: w.Epoch, OldRequester: w.Requester, Owner: owner, Requester: requester,
+		Rule: w.rule, Reason: reason,
+	}
 	if same {
 		r.Stands = append(r.Stands, c)
 	} else {

@@ -55,8 +55,15 @@ func (p Planner) audit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	versions, err := p.queueVersions(ctx)
+	if err != nil {
+		return err
+	}
 	in, err := reader.PlanInput(ctx, servers)
 	if err != nil {
+		return err
+	}
+	if err := p.findEdits(ctx, servers, versions, in.Queues); err != nil {
 		return err
 	}
 	wrongVersion := slices.ContainsFunc(servers, func(s ServerRow) bool {

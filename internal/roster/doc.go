@@ -39,7 +39,7 @@
 //	            again. It sends the release [Server.Release]:
 //	            "cur_server = req_server, epoch + 1 where cur_server =
 //	            A and epoch = 7 and req_server = B", if B is eligible   B    -      8
-//	 2.05 s B   polls every 200 ms [Server.Incoming] and sees that the
+//	 2.05 s B   polls every 200 ms [Server.QueueVersion], sees that the
 //	            queue has arrived. It selects under epoch 8             B    -      8
 //
 // On PostgreSQL hints spare the waiting (X9): B tells A at 0.03 s that it knows of the request, and A tells B of the

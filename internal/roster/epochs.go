@@ -272,6 +272,9 @@ func raiseEpochs(ctx context.Context, l *LockTx, queues []plan.Queue, actor stri
 	if err := writeEpochs(ctx, l, slices.DeleteFunc(low, func(id string) bool { return held[id] })); err != nil {
 		return nil, fmt.Errorf("raise the epochs: %w", err)
 	}
+	if err := l.queuesChangedForAll(ctx); err != nil {
+		return nil, err
+	}
 	if err := l.planChanged(ctx); err != nil || !adopted {
 		return held, err
 	}
@@ -289,6 +292,10 @@ func (l *LockTx) adoptFloor(ctx context.Context) error {
 	l.EpochHigh = max(l.EpochHigh, l.epochFloor)
 	err := l.setLockRow(ctx, `epoch_floor = ?, epoch_high = ?, plan_version = ?, membership_version = ?,
 		partition_version = ?, item_version = ?`, l.epochFloor, l.EpochHigh, v.plan, v.membership, v.partition, v.item)
+	if err == nil {
+		_, err = l.Exec(ctx, `UPDATE schedule_server_version SET queue_version = queue_version + ? WHERE `+ofTask, by,
+			l.TaskType, l.OwnSign)
+	}
 	return sqldb.Wrap(err, "adopt the epoch_floor of %s", l.OwnSign)
 }
 

@@ -42,6 +42,9 @@ type ServerReport struct {
 	WatchingSince time.Time
 	// WatchRange is the range of the last reply. The zero value watches all servers.
 	WatchRange WatchRange
+	// ReadVersion and ReadSum are the number under which the server has read its queues last, and the View's QueueSum: an
+	// audit finds edits by hand with them.
+	ReadVersion, ReadSum int64
 	// InRuns says that the server works in runs. The reply then has OpenRuns, NextFire and NextBegin.
 	InRuns bool
 	// Lowering lowers the server's share of max_in_flight (P10).
@@ -88,6 +91,8 @@ type leaseRow struct {
 	State        sqldb.Key `db:"next_state"`
 	Since        time.Time `db:"since"`
 	Drained      int64     `db:"drained"`
+	Read         int64     `db:"read_number"`
+	ReadSum      int64     `db:"queues_sum"`
 	JudgeDead    int64     `db:"judge_dead"`    // in milliseconds; 0 leaves what the row says
 	Calls        int64     `db:"calls"`         // lowers max_in_flight, if the share has this version:
 	CallsVersion int64     `db:"calls_version"` // -1 lowers nothing, because no share has it
@@ -96,7 +101,8 @@ type leaseRow struct {
 func newLeaseRow(token string, s ServerReport) leaseRow {
 	row := leaseRow{
 		ID: sqldb.Key(s.UUID), Token: sqldb.Key(token), OldToken: sqldb.Key(s.OldToken), State: sqldb.Key(s.State),
-		Since: s.WatchingSince, Drained: s.DrainedPartition, JudgeDead: s.JudgeDeadInterval.Milliseconds(),
+		Since: s.WatchingSince, Drained: s.DrainedPartition,
+		Read: s.ReadVersion, ReadSum: s.ReadSum, JudgeDead: s.JudgeDeadInterval.Milliseconds(),
 		CallsVersion: -1,
 	}
 	if s.Lowering.Version != 0 {
@@ -114,7 +120,7 @@ func newLeaseRow(token string, s ServerReport) leaseRow {
 var renewLease = fmt.Sprintf(`beat_count = beat_count + 1, beat_token = v.token,
 	watching_since = CASE WHEN heartbeat_time < {ago judge_dead_interval_ms / 2} THEN {now}
 		WHEN watching_since > v.since THEN watching_since ELSE v.since END,
-	heartbeat_time = {now}, drained_partition = v.drained,
+	heartbeat_time = {now}, drained_partition = v.drained, read_version = v.read_number, read_sum = v.queues_sum,
 	judge_dead_interval_ms = CASE WHEN v.judge_dead > 0 THEN v.judge_dead ELSE judge_dead_interval_ms END,
 	max_in_flight = CASE WHEN max_in_flight_version = v.calls_version AND COALESCE(max_in_flight, %d) > v.calls
 		THEN v.calls ELSE max_in_flight END,
@@ -160,18 +166,15 @@ type HeartbeatReply struct {
 	PlanDue           bool     // the membership has changed since the last plan, or a plan that skipped rows is due again
 	Skipped           []string // queues whose moves the last plan could not write, because their rows were locked (L5)
 	PlanVersion       int64
-	Removing          []string // queues that are to be removed (N2)
-	ItemVersion       int64    // changes when an operator changes failed items
+	ItemVersion       int64 // changes when an operator changes failed items
 	AuditDue          bool
 	// AnyDead says that a server in the watch range has been silent for its judge_dead_interval.
 	AnyDead    bool
 	WatchRange WatchRange `db:"-"` // the servers that this one watches, for its next heartbeat
 
-	Owned            int64 // number of queues that this server owns
-	EpochSum         int64 // sum of their epochs
-	OwnedPlanVersion int64 // highest plan_version of their rows: the version of the last plan that changed one of them
-	Requested        int64 // number of them that are requested for other servers
-	Incoming         int64 // number of queues that are requested for this server
+	// QueueVersion says whether the server's queues have changed since it read them (S2). It is below 0 if it is unknown:
+	// the server then reads its queues.
+	QueueVersion int64
 
 	Share     InFlightShare // the server's part of max_in_flight
 	SharesDue bool          // the server has fewer calls than its target, and calls are free
@@ -221,13 +224,9 @@ func (b Heartbeat) query(d *sqldb.Dialect) (text string, args []any, err error) 
 	values, args, err := sqldb.Values(d, asked)
 	return `SELECT ` + b.followingColumns() + `, s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
 		COALESCE(r.requested_total, 0), ` + b.allDrainedColumn() + `, r.partition_version, r.membership_version, r.epoch_floor,
-		CASE WHEN ` + planDue("r") + ` THEN 1 ELSE 0 END, r.skipped, r.plan_version, r.removing, r.item_version,
+		CASE WHEN ` + planDue("r") + ` THEN 1 ELSE 0 END, r.skipped, r.plan_version, r.item_version,
 		CASE WHEN ` + auditDue("r.audited_at") + ` THEN 1 ELSE 0 END, ` + anyDeadColumn + `,
-		(SELECT COUNT(*) FROM schedule_queue q WHERE q.cur_server = s.uuid AND q.` + validEpoch + `),
-		(SELECT COALESCE(SUM(q.epoch), 0) FROM schedule_queue q WHERE q.cur_server = s.uuid AND q.` + validEpoch + `),
-		(SELECT COALESCE(MAX(q.plan_version), 0) FROM schedule_queue q WHERE q.cur_server = s.uuid AND q.` + validEpoch + `),
-		(SELECT COUNT(q.req_server) FROM schedule_queue q WHERE q.cur_server = s.uuid AND q.` + validEpoch + `),
-		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid AND q.` + validEpoch + `),
+		` + queueVersionColumn("s.task_type", "s.own_sign", "s.uuid") + `,
 		s.max_in_flight, s.max_in_flight_target, s.max_in_flight_version, ` + sharesDueColumn + `, ` + b.runColumns() +
 		` FROM ` + values + d.JoinInOrder + `schedule_server s ON s.uuid = v.id AND s.beat_token = v.token` +
 		d.JoinInOrder + `schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign

@@ -122,6 +122,9 @@ func RebuildLockRow(ctx context.Context, l *LockTx) (rebuilt bool, err error) {
 	l.versions.partition = max(l.versions.partition, high.Partition, high.Failed)
 	err = l.setLockRow(ctx, `queue_total = ?, epoch_high = ?, plan_version = ?, partition_version = ?,
 		membership_version = membership_version + 1`, l.QueueTotal, l.EpochHigh, l.versions.plan, l.versions.partition)
+	if err == nil {
+		err = l.queuesChangedForAll(ctx)
+	}
 	return err == nil, sqldb.Wrap(err, "rebuild the lock row")
 }
 
@@ -303,7 +306,7 @@ func (l *LockTx) membershipChanged(ctx context.Context) error {
 	return l.setLockRow(ctx, `membership_version = membership_version + 1`)
 }
 
-// planChanged makes the servers read their queues again.
+// planChanged notes that an owner or a requester has changed.
 func (l *LockTx) planChanged(ctx context.Context) error {
 	l.versions.plan++
 	return l.setLockRow(ctx, `plan_version = plan_version + 1`)
@@ -317,6 +320,9 @@ func (l *LockTx) queuesChanged(ctx context.Context, more int) error {
 	l.versions.membership++
 	if more != 0 {
 		l.versions.partition++
+	}
+	if err := l.queuesChangedForAll(ctx); err != nil {
+		return err
 	}
 	return l.setLockRow(ctx, `queue_total = ?, epoch_high = ?, removing = ?, resizing = ?, partition_version = ?,
 		plan_version = plan_version + 1, membership_version = membership_version + 1`,

@@ -269,6 +269,9 @@ func finishChange(ctx context.Context, l *LockTx, s Server, q QueueEpoch) (done 
 	if err != nil || n == 0 {
 		return false, err
 	}
+	if err := l.queuesChangedForAll(ctx); err != nil { // also for a server that had requested it
+		return false, err
+	}
 	if !resizes {
 		return true, deleteRemovedQueues(ctx, l, s.uuid)
 	}

@@ -432,9 +432,11 @@ func giveUp(queues []plan.Queue, uuid string) (changes []plan.Change) {
 	for _, q := range queues {
 		switch uuid {
 		case q.Owner:
-			changes = append(changes, plan.Change{QueueID: q.ID, OldOwner: uuid, OldEpoch: q.Epoch})
+			changes = append(changes, plan.Change{QueueID: q.ID, OldOwner: uuid, OldRequester: q.Requester, OldEpoch: q.Epoch})
 		case q.Requester:
-			changes = append(changes, plan.Change{QueueID: q.ID, OldOwner: q.Owner, OldEpoch: q.Epoch, Owner: q.Owner})
+			changes = append(changes, plan.Change{
+				QueueID: q.ID, OldOwner: q.Owner, OldRequester: uuid, OldEpoch: q.Epoch, Owner: q.Owner,
+			})
 		}
 	}
 	return changes

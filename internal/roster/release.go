@@ -22,7 +22,8 @@ type Handover struct {
 // that moved. A queue moves only if this server still owns it under that epoch, the requester is still the same and
 // may get the queue (P9, P14), and no transaction holds its row. The other queues do not change, and the caller reads
 // its rows again. Whatever the reply, the server must not work a queue of the call again under the old epoch: to keep
-// it, it calls Retake (H3).
+// it, it calls Retake (H3). Its own queue_version does not rise (S2): the caller knows from the reply what is new, or
+// reads its queues.
 func (s Server) Release(ctx context.Context, queues []Handover) (released []string, err error) {
 	err = s.roster.underLockWith(ctx, s.taskType, (*LockTx).lockForPlanChange, func(ctx context.Context, l *LockTx) error {
 		released = nil
@@ -30,7 +31,7 @@ func (s Server) Release(ctx context.Context, queues []Handover) (released []stri
 		if err != nil || len(changes) == 0 {
 			return err
 		}
-		if err := writeChanges(ctx, l, changes, version); err != nil {
+		if err := writeChanges(ctx, l, changes, version, s.uuid); err != nil {
 			return err
 		}
 		var events []Event
@@ -122,6 +123,9 @@ func (s Server) Retake(ctx context.Context, queueID string, epoch int64) (kept b
 			return err
 		}
 		if err := l.planChanged(ctx); err != nil {
+			return err
+		}
+		if err := l.queuesChangedFor(ctx, s.uuid); err != nil {
 			return err
 		}
 		return l.Record(ctx, Event{

@@ -44,6 +44,9 @@ func (o Operator) Repartition(ctx context.Context, taskType string, total int, s
 		}
 		// Each request has a version of its own, so that a server that drained for an earlier request does not count.
 		err = l.setLockRow(ctx, `requested_total = ?, resizing = NULL, partition_version = partition_version + 1`, requested)
+		if err == nil {
+			err = l.queuesChangedForAll(ctx)
+		}
 		if err == nil && requested != nil {
 			err = voidReservations(ctx, l)
 		}
@@ -173,6 +176,9 @@ func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []Nam
 	err = l.setLockRow(ctx, `queue_total = requested_total, requested_total = NULL, epoch_high = ?,
 		partition_floor = ?, partition_version = partition_version + 1, membership_version = membership_version + 1,
 		plan_version = plan_version + 1`, l.EpochHigh, l.EpochHigh+1)
+	if err == nil {
+		err = l.queuesChangedForAll(ctx)
+	}
 	if err != nil {
 		return err
 	}

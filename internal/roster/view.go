@@ -12,6 +12,7 @@ import (
 
 // View is a server's part of the roster, read in one statement.
 type View struct {
+	Version          int64 // of the server's queues: rises with each change of them, below 0 if it is unknown (S2)
 	PlanVersion      int64
 	PartitionVersion int64
 	PartitionFloor   int64 // no epoch of an earlier number of queues was that high
@@ -26,7 +27,7 @@ type View struct {
 func (s Server) View(ctx context.Context, given ...ViewQueue) (View, error) {
 	// An index finds the queues by the uuid. The statement does not sort, and the UNION is not part of another
 	// SELECT: for either MariaDB would write the rows to a temporary file.
-	const columns = `SELECT r.plan_version, r.partition_version, r.partition_floor, r.queue_total, r.removing, r.resizing,
+	columns := `SELECT ` + queueVersionColumn("r.task_type", "r.own_sign", "?") + `, r.plan_version, r.partition_version, r.partition_floor, r.queue_total, r.removing, r.resizing,
 		CASE WHEN q.task_type = r.task_type AND q.own_sign = r.own_sign THEN q.queue_id END,
 		COALESCE(q.queue_index, 0), COALESCE(q.queue_total, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0),
 		COALESCE(q.plan_version, 0),
@@ -46,7 +47,7 @@ func (s Server) View(ctx context.Context, given ...ViewQueue) (View, error) {
 		validEpoch+settings+` WHERE r.task_type = ? AND r.own_sign = ?
 		UNION ALL `+columns+`JOIN schedule_queue q ON q.req_server = ? AND (q.cur_server IS NULL OR q.cur_server <> ?)
 		AND q.`+validEpoch+settings+` WHERE r.task_type = ? AND r.own_sign = ?`,
-		s.uuid, s.taskType, s.roster.OwnSign, s.uuid, s.uuid, s.taskType, s.roster.OwnSign)
+		s.uuid, s.uuid, s.taskType, s.roster.OwnSign, s.uuid, s.uuid, s.uuid, s.taskType, s.roster.OwnSign)
 	if err == nil && len(rows) == 0 {
 		err = ErrUnknownTask
 	}
@@ -64,30 +65,14 @@ func (s Server) View(ctx context.Context, given ...ViewQueue) (View, error) {
 	return v, nil
 }
 
-// Incoming sums up the queues that are requested for a server. It changes when a queue arrives, and when requests are
-// made or withdrawn.
-type Incoming struct {
-	Queues      int64 // number of queues requested for the server that it does not own yet
-	PlanVersion int64 // highest plan_version of these queues
-}
-
-// Incoming reads the sum of the queues that are requested for the server. It costs a fraction of View, for a caller
-// that polls.
-func (s Server) Incoming(ctx context.Context) (Incoming, error) {
-	in, err := sqldb.Value[Incoming](ctx, s.roster.DB, `SELECT COUNT(*),
-		COALESCE(MAX(plan_version), 0) FROM schedule_queue
-		WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?) AND `+validEpoch, s.uuid, s.uuid)
-	return in, sqldb.Wrap(err, "read the queues requested for %s", s.uuid)
-}
-
-// Incoming returns what Server.Incoming would have returned when the view was read.
-func (v View) Incoming(uuid string) (in Incoming) {
+// NewestRequest returns the highest plan_version of the queues that the server waits for, and 0 if there is none.
+func (v View) NewestRequest(uuid string) (version int64) {
 	for _, q := range v.Queues {
 		if q.Owner != uuid {
-			in.Queues, in.PlanVersion = in.Queues+1, max(in.PlanVersion, q.PlanVersion)
+			version = max(version, q.PlanVersion)
 		}
 	}
-	return in
+	return version
 }
 
 // Without returns the view without queues that the owner has released since: a Release that succeeded says all that

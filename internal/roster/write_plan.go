@@ -53,13 +53,13 @@ func writePlan(ctx context.Context, l *LockTx, changes []plan.Change) (written, 
 	if err != nil {
 		return nil, nil, err
 	}
-	return written, skipped, writeChanges(ctx, l, written, l.versions.plan+1)
+	return written, skipped, writeChanges(ctx, l, written, l.versions.plan+1, "")
 }
 
 // writeChanges writes changes of rows that this transaction has locked, where the database has row locks. version is
-// the version of the plan. It is higher than any version in the rows, so that a server that reads the highest version
-// of its rows notices the change.
-func writeChanges(ctx context.Context, l *LockTx, changes []plan.Change, version int64) error {
+// the version of the plan. It is higher than any version in the rows. It raises the numbers of all servers for which the changes are news (S2), except one
+// that knows.
+func writeChanges(ctx context.Context, l *LockTx, changes []plan.Change, version int64, except string) error {
 	for _, c := range changes {
 		if c.ChangesOwner() && c.Owner != "" {
 			l.given = append(l.given, c.Owner)
@@ -67,6 +67,9 @@ func writeChanges(ctx context.Context, l *LockTx, changes []plan.Change, version
 		if c.Requester != "" {
 			l.given = append(l.given, c.Requester)
 		}
+	}
+	if err := l.queuesChangedFor(ctx, changedFor(changes, except)...); err != nil {
+		return err
 	}
 	if len(changes) == 1 {
 		return writeChange(ctx, l, changes[0], version)

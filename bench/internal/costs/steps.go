@@ -99,7 +99,7 @@ func (r *steps) play(o Options) error {
 	r.measure("audit", 1, func() error { return r.audit(first) })
 	r.join()
 	r.measure("a server that waits for queues polls", o.Beats, func() error {
-		_, err := r.c.Roster().Server(taskType, joining).Incoming(r.ctx)
+		_, err := r.c.Roster().Server(taskType, joining).QueueVersion(r.ctx)
 		return err
 	})
 	if err := r.handOver(); err != nil {

@@ -124,10 +124,10 @@ func (s *server) rebalance(ctx context.Context, p roster.HeartbeatReply) (busy b
 	return done.Busy, err
 }
 
-// poll reads the queues if fewer of them are awaited than before.
+// poll reads the queues if they have changed.
 func (s *server) poll(ctx context.Context) error {
-	awaits, err := s.h.c.Roster().Server(taskType, s.uuid).Incoming(ctx)
-	if err != nil || awaits == s.view.Incoming(s.uuid) {
+	version, err := s.h.c.Roster().Server(taskType, s.uuid).QueueVersion(ctx)
+	if err != nil || version == s.view.Version {
 		return err
 	}
 	return s.refresh(ctx)
@@ -180,17 +180,4 @@ func (s *server) hasUninformedRequester() bool {
 }
 
 // matches reports whether the view agrees with the reply.
-func (s *server) matches(p roster.HeartbeatReply) bool {
-	var owned, requested, awaited, epochs, newest int64
-	for _, q := range s.view.Queues {
-		switch {
-		case q.Owner != s.uuid:
-			awaited++
-			continue
-		case q.Requester != "":
-			requested++
-		}
-		owned, epochs, newest = owned+1, epochs+q.Epoch, max(newest, q.PlanVersion)
-	}
-	return newest == p.OwnedPlanVersion && owned == p.Owned && epochs == p.EpochSum && requested == p.Requested && awaited == p.Incoming
-}
+func (s *server) matches(p roster.HeartbeatReply) bool { return s.view.Version == p.QueueVersion }
