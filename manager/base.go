@@ -27,6 +27,7 @@ type base struct {
 	heartbeater *heartbeater
 	witness     *witnessing
 	hearing     *hearing
+	auditing    chan struct{} // held by the server of the process that audits
 
 	// Of the session; empty before the first one.
 	uuid   string

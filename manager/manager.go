@@ -167,6 +167,8 @@ type Manager struct {
 	heartbeater *heartbeater
 	witness     *witnessing
 	alone       chan struct{} // the processors share it: Env.Alone
+	peeking     chan struct{} // likewise Env.Peeking
+	auditing    chan struct{} // held during an audit
 	hearing     *hearing
 	servers     []*server
 }
@@ -184,13 +186,18 @@ func New(c *center.Center, cfg Config, tasks ...Task) (*Manager, error) {
 	m := &Manager{
 		c: c, cfg: cfg, process: newUUID(hostName()), heartbeater: newHeartbeater(c, cfg),
 		witness: &witnessing{path: cfg.WitnessDir, log: cfg.Logger}, alone: make(chan struct{}, 1),
-		hearing: &hearing{log: cfg.Logger},
+		hearing: &hearing{log: cfg.Logger}, peeking: make(chan struct{}, peeksAtOnce), auditing: make(chan struct{}, 1),
 	}
 	for _, t := range tasks {
 		m.servers = append(m.servers, newServer(m, t))
 	}
 	return m, nil
 }
+
+// peeksAtOnce is how many peeks of a process run at the same time. The audits of its task types run one after the other.
+// Otherwise a hundred task types, whose peeks and audits are due at the same time, would open a hundred connections, and
+// on a busy machine their heartbeats would wait behind all of them.
+const peeksAtOnce = 4
 
 func validate(tasks []Task) error {
 	if len(tasks) == 0 {

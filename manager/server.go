@@ -24,6 +24,7 @@ type server struct {
 	host    string
 	process string        // its id: the same for all servers of the Manager
 	backlog *backlogMeter // nil if the dealer is no Backlogger
+	peeking chan struct{} // shared by the servers of the process: Env.Peeking
 	alone   chan struct{} // shared by the servers of the process: held while an item is executed alone (S14)
 
 	started  time.Time                        // of the first session, by the database's clock
@@ -47,9 +48,9 @@ func newServer(m *Manager, t Task) *server {
 	s := &server{
 		base: base{
 			taskType: t.name, roster: m.c, settings: new(Settings), cfg: m.cfg,
-			heartbeater: m.heartbeater, witness: m.witness, hearing: m.hearing,
+			heartbeater: m.heartbeater, witness: m.witness, hearing: m.hearing, auditing: m.auditing,
 		},
-		task: t, host: hostName(), process: m.process, alone: m.alone,
+		task: t, host: hostName(), process: m.process, alone: m.alone, peeking: m.peeking,
 		alerts: make(chan condition.Condition, 16), ahead: make(chan roster.AheadError, 16), episodes: newEpisodes(),
 		memory: roster.NewMemory(), ended: make(chan struct{}, 1), told: make(chan struct{}, 1),
 	}
@@ -280,7 +281,7 @@ func (s *server) env() processor.Env {
 		TaskType: s.taskType, OwnSign: s.roster.OwnSign(), Logger: s.cfg.Logger, Hooks: s.cfg.Hooks,
 		Server:  func() string { return s.session.Load().uuid }, // queues are granted to a session
 		Trusted: s.leaseValid, Enter: s.enter, Bind: s.bind, Lost: center.IsFenced, DataError: s.roster.IsDataError,
-		Items: itemStore{s}, Cursors: cursorStore{s}, Alert: s.queueAlert, Alone: s.alone, Redact: s.cfg.Redact,
+		Items: itemStore{s}, Cursors: cursorStore{s}, Alert: s.queueAlert, Alone: s.alone, Redact: s.cfg.Redact, Peeking: s.peeking,
 	}
 }
 

@@ -62,6 +62,10 @@ type Env struct {
 	// before its text is cut, logged or stored. Nil returns the text.
 	Redact func(text string) string
 
+	// Peeking is a channel that the processors of a process share. Its capacity is how many peeks run at once: with many
+	// task types, whose peeks are due at the same time, each would open a connection of its own. Defaults to no bound.
+	Peeking chan struct{}
+
 	// Hooks are called around selects and batches: the first of them outside of the others.
 	Hooks []Hooks
 

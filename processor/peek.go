@@ -158,8 +158,17 @@ func (p *peekCall) perform() error {
 	return errors.Join(errs...)
 }
 
-// ask notes which of the lanes Peek has not named.
+// ask notes which of the lanes Peek has not named. It waits for its turn among the peeks of the process. Its lanes are
+// selected meanwhile, if it takes too long.
 func (p *peekCall) ask(idle []idleLane) error {
+	if p.env.Peeking != nil {
+		select {
+		case p.env.Peeking <- struct{}{}:
+			defer func() { <-p.env.Peeking }()
+		case <-p.ctx.Done():
+			return p.ctx.Err()
+		}
+	}
 	selections := make([]Selection, len(idle))
 	for i, l := range idle {
 		selections[i] = l.selection
