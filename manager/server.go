@@ -281,7 +281,8 @@ func (s *server) env() processor.Env {
 		TaskType: s.taskType, OwnSign: s.roster.OwnSign(), Logger: s.cfg.Logger, Hooks: s.cfg.Hooks,
 		Server:  func() string { return s.session.Load().uuid }, // queues are granted to a session
 		Trusted: s.leaseValid, Enter: s.enter, Bind: s.bind, Lost: center.IsFenced, DataError: s.roster.IsDataError,
-		Items: itemStore{s}, Cursors: cursorStore{s}, Alert: s.queueAlert, Alone: s.alone, Redact: s.cfg.Redact, Peeking: s.peeking,
+		Items: itemStore{s}, Cursors: cursorStore{s}, Alert: s.queueAlert, Alone: s.alone, Redact: s.cfg.Redact,
+		Peeking: s.peeking,
 	}
 }
 
