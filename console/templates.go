@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/human"
 )
 
@@ -28,7 +29,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"num":    number, "age": human.Age, "when": when, "plural": plural, "add": func(a, b int) int { return a + b },
 	"act": newAct, "link": link, "itemID": itemID, "shortName": shortName, "rate": rateText, "lower": strings.ToLower,
 	"until": until, "runMark": runMark, "runName": nameOfRun, "took": took, "progress": progress, "eventMark": eventMark,
-	"triggerMark": triggerMark,
+	"triggerMark": triggerMark, "name": escape.Name,
 }).ParseFS(templateFiles, "templates/*.html"))
 
 // act is a button that makes a change at once, or asks first.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Text returns s with each control, format and bidi character, line separator and invalid byte as a Go escape, such as
@@ -32,6 +34,19 @@ func escape(s string, lines bool) string {
 		s = s[size:]
 	}
 	return b.String()
+}
+
+// Name returns a key or a name as Text does, and as a quoted Go text of ASCII if a reader of a list could take it for
+// another one: it has a space at an end, two spaces in a row or a space other than U+0020, its accents stand apart from
+// their letters (it is not in Unicode's form NFC), or it begins with a quote itself. Letters of different scripts that
+// look alike stay as they are.
+func Name(s string) string {
+	odd := func(r rune) bool { return unicode.IsSpace(r) && r != ' ' }
+	if strings.TrimSpace(s) != s || strings.Contains(s, "  ") || strings.ContainsFunc(s, odd) || strings.HasPrefix(s, `"`) ||
+		utf8.ValidString(s) && !norm.NFC.IsNormalString(s) {
+		return strconv.QuoteToASCII(s)
+	}
+	return Text(s)
 }
 
 // Safe reports whether Text returns s unchanged.

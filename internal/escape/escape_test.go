@@ -28,3 +28,37 @@ func TestText(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// Two names that look alike in a list are shown differently.
+func TestName(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	for in, want := range map[string]string{
+		"":              "",
+		"f":             "f",
+		"f ":            `"f "`,
+		" f":            `" f"`,
+		"a b":           "a b",
+		"a  b":          `"a  b"`,
+		"a\u00a0b":      `"a\u00a0b"`,
+		"a\tb":          `"a\tb"`,
+		"caf\u00e9":     "caf\u00e9",
+		"cafe\u0301":    `"cafe\u0301"`,
+		"\u0928\u0940":  "\u0928\u0940", // a vowel sign of Devanagari is no accent
+		"f\u200b":       `f\u200b`,
+		`"f "`:          `"\"f \""`,
+		"f\xff":         `f\xff`,
+		"north/17":      "north/17",
+		`north/\N`:      `north/\N`,
+		"\u65e5\u672c ": `"\u65e5\u672c "`,
+	} {
+		got := Name(in)
+		if got != want {
+			t.Errorf("%q: %s, want %s", in, got, want)
+		}
+		if other, twice := seen[got]; twice {
+			t.Errorf("%q and %q are both %s", in, other, got)
+		}
+		seen[got] = in
+	}
+}

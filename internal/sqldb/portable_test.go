@@ -17,7 +17,7 @@ import (
 // ofEngines are the packages and files that may hold the SQL of one engine, and name one.
 var ofEngines = []string{
 	"center/mysql/", "center/postgres/", "center/sqlite/", // the dialects
-	"schema/dialect.go", "internal/sqldb/dialect.go",
+	"schema/dialect.go", "schema/mine.go", "internal/sqldb/dialect.go",
 	"cmd/rota/internal/sqldealer/", // statements of the user: syntax.go has a row for each engine
 	"center/centertest/", "internal/testdb/", "internal/mutants/", "internal/consoletest/", "internal/pgxtest/",
 	"internal/wrappertest/", "bench/", "examples/", // tests

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/ops"
 )
@@ -82,6 +83,9 @@ func (c Cell) shortened() string {
 
 // Text returns a cell with a text as it is.
 func Text(title, text string) Cell { return Cell{Title: title, text: text} }
+
+// Name returns a cell with a key or the name of a queue, quoted if it looks like another one, or "-" for none.
+func Name(title, name string) Cell { return Maybe(title, escape.Name(name)) }
 
 // Maybe returns a cell with a value, or "-" if there is none.
 func Maybe[S string | *string | *int64 | *time.Time](title string, text S) Cell {

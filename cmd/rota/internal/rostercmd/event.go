@@ -127,7 +127,7 @@ func (e *eventList) print(out io.Writer, events []ops.EventRecord, header bool) 
 
 func eventLine(s cli.Screen, e ops.EventRecord) string {
 	line := fmt.Sprintf("%s %-13s %s %s  %s -> %s  %s", cli.TimeText(e.EventTime), e.Kind, e.TaskType,
-		cli.OrDash(e.QueueID), cli.OrDash(e.FromServer), cli.OrDash(e.ToServer), cli.OneLine(e.Reason))
+		escape.Name(cli.OrDash(e.QueueID)), cli.OrDash(e.FromServer), cli.OrDash(e.ToServer), cli.OneLine(e.Reason))
 	return s.Paint(escape.Text(strings.TrimRight(line, " ")), e.Kind)
 }
 
@@ -136,7 +136,7 @@ func EventRow(e ops.EventRecord) cli.Row {
 	return cli.Row{
 		cli.Time("TIME", e.EventTime),
 		cli.Text("TASK", e.TaskType).DropSame(4),
-		cli.Maybe("QUEUE", e.QueueID),
+		cli.Text("QUEUE", escape.Name(cli.OrDash(e.QueueID))),
 		cli.State("KIND", e.Kind),
 		cli.UUID("FROM", e.FromServer),
 		cli.UUID("TO", e.ToServer),

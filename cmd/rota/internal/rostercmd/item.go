@@ -8,6 +8,7 @@ import (
 
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/runcmd"
+	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
@@ -74,9 +75,9 @@ func ItemRow(i ops.ItemRecord) cli.Row {
 	}
 	return cli.Row{
 		cli.Text("TASK", i.TaskType).DropSame(2),
-		cli.Text("QUEUE", i.QueueID),
-		cli.Text("ITEM", cli.OneLine(i.ItemKey)),
-		cli.Text("ORDER KEY", cli.OneLine(i.OrderKey)).Drop(2),
+		cli.Name("QUEUE", i.QueueID),
+		cli.Name("ITEM", i.ItemKey),
+		cli.Text("ORDER KEY", escape.Name(i.OrderKey)).Drop(2),
 		cli.State("STATE", i.State),
 		cli.Figure("ATTEMPTS", i.Attempts),
 		cli.Time("FIRST FAILED", i.FirstFailedAt).Drop(3),

@@ -158,7 +158,7 @@ func loadText(p ops.Preview) string {
 
 // moveRow has the load of the queue if the plan has loads.
 func moveRow(m ops.Move, load bool) cli.Row {
-	row := cli.Row{cli.Text("QUEUE", m.QueueID), cli.UUID("FROM", m.CurServer), cli.UUID("TO", m.NextServer)}
+	row := cli.Row{cli.Name("QUEUE", m.QueueID), cli.UUID("FROM", m.CurServer), cli.UUID("TO", m.NextServer)}
 	if load {
 		row = append(row, loadCell("LOAD", m.Load))
 	}

@@ -78,7 +78,7 @@ func queuesOf(ctx context.Context, c *ops.Client, f ops.QueueFilter, server stri
 func QueueRow(q ops.QueueRecord) cli.Row {
 	return cli.Row{
 		cli.Text("TASK", q.TaskType).DropSame(2),
-		cli.Text("QUEUE", q.QueueID),
+		cli.Name("QUEUE", q.QueueID),
 		cli.Text("STATUS", queueStatusText(q)).Colored(q.DisplayState()),
 		cli.UUID("OWNER", q.CurServer),
 		cli.Age("HEARTBEAT", q.HeartbeatAge),
