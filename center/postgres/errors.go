@@ -49,6 +49,9 @@ func classify(err error) sqldb.Class {
 	}
 	switch code[:min(2, len(code))] {
 	case "08":
+		if isUnsupported(err) {
+			return sqldb.Refused
+		}
 		return sqldb.Broken
 	case "22", "23": // data exception, integrity constraint violation
 		return sqldb.BadData
@@ -60,6 +63,12 @@ func classify(err error) sqldb.Class {
 func isPassedOver(err error) bool {
 	return strings.Contains(err.Error(), "session is read-only") ||
 		strings.Contains(err.Error(), "server is in hot standby mode")
+}
+
+// isUnsupported reports whether PgBouncer refuses a parameter of the URL. It has one code for this and for all that may
+// pass, such as a server that is away.
+func isUnsupported(err error) bool {
+	return strings.Contains(err.Error(), "unsupported startup parameter")
 }
 
 // unprepared reports whether the server has dropped the prepared statement (DISCARD ALL), or a changed table would

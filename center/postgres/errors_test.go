@@ -16,13 +16,16 @@ func TestErrorClasses(t *testing.T) {
 	cases := map[sqldb.Class][]error{
 		sqldb.Interrupted: {&pq.Error{Code: "57014"}},
 		sqldb.RolledBack:  {&pq.Error{Code: "40001"}, &pq.Error{Code: "40P01"}, &pq.Error{Code: "55P03"}},
-		sqldb.Broken:      {&pq.Error{Code: "57P01"}, &pq.Error{Code: "57P03"}, &pq.Error{Code: "08006"}, io.ErrUnexpectedEOF},
+		sqldb.Broken:      {&pq.Error{Code: "57P01"}, &pq.Error{Code: "57P03"}, &pq.Error{Code: "57P02"}, &pq.Error{Code: "53300"}, &pq.Error{Code: "08006"}, &pq.Error{Code: "08P01", Message: "server login has been failing"}, io.ErrUnexpectedEOF},
 		sqldb.ReadOnly:    {&pq.Error{Code: "25006"}},
 		sqldb.NoTable:     {&pq.Error{Code: "42P01"}},
 		sqldb.Duplicate:   {&pq.Error{Code: "23505"}},
 		sqldb.BadData:     {&pq.Error{Code: "23503"}, &pq.Error{Code: "22001"}},
-		sqldb.Refused:     {&pq.Error{Code: "42501"}},
-		sqldb.Other:       {context.Canceled},
+		sqldb.Refused: {
+			&pq.Error{Code: "42501"}, &pq.Error{Code: "28P01"}, &pq.Error{Code: "3D000"}, &pq.Error{Code: "42704"},
+			&pq.Error{Code: "08P01", Message: "unsupported startup parameter: search_path"},
+		},
+		sqldb.Other: {context.Canceled},
 	}
 	for want, errs := range cases {
 		for _, err := range errs {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
+	"syscall"
 )
 
 // Class is what an error means for the transaction that returned it.
@@ -62,7 +64,6 @@ func (readOnly) Is(target error) bool { return target == ErrReadOnly }
 
 // Class returns what an error means for the transaction that returned it.
 func (d *Dialect) Class(err error) Class {
-	var netErr net.Error
 	switch {
 	case err == nil:
 		return Other
@@ -70,13 +71,38 @@ func (d *Dialect) Class(err error) Class {
 		return RolledBack
 	case errors.Is(err, ErrReadOnly):
 		return ReadOnly
-	case errors.Is(err, driver.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err,
-		net.ErrClosed):
-		return Broken
-	case errors.As(err, &netErr):
+	case errors.Is(err, driver.ErrBadConn), ofNetwork(err):
 		return Broken
 	}
 	return d.Classify(err)
+}
+
+// ofNetwork reports whether the network has failed, or takes too long. It lists such errors: a file that is missing, as
+// that of a certificate, ends in an error of the system that has the methods of a net.Error, too, and an address without
+// a port in one of package net.
+func ofNetwork(err error) bool {
+	if _, ok := errors.AsType[*net.AddrError](err); ok {
+		return false
+	}
+	if _, ok := errors.AsType[*net.ParseError](err); ok {
+		return false
+	}
+	if _, ok := errors.AsType[*net.OpError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return true
+	}
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+		return true
+	}
+	return slices.ContainsFunc(broken, func(target error) bool { return errors.Is(err, target) })
+}
+
+// broken are the errors of a connection that has ended, or was not made.
+var broken = []error{
+	io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ECONNABORTED,
+	syscall.EPIPE, syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH,
 }
 
 // Retryable reports whether the same transaction may succeed when it runs again at once.
