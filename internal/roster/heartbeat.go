@@ -136,14 +136,6 @@ func (b Heartbeat) update(d *sqldb.Dialect) (query string, args []any, err error
 	return sqldb.UpdateServers(d, rows, renewLease, `s.beat_token IN (v.old_token, v.token)`+d.Durable)
 }
 
-func (b Heartbeat) uuids() []string {
-	uuids := make([]string, len(b.Servers))
-	for i, s := range b.Servers {
-		uuids[i] = s.UUID
-	}
-	return uuids
-}
-
 // HeartbeatReply is what a server learns with the heartbeat. It has many fields because all of it comes from one
 // statement (S2): a second one would be of another time. They stand in the order in which the statement reads them.
 type HeartbeatReply struct {

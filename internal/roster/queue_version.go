@@ -52,7 +52,8 @@ const raiseQueueVersion = `UPDATE schedule_server_version SET queue_version = qu
 
 // queuesChangedFor makes servers read their queues. An empty uuid stands for none, and a uuid may occur several times.
 func (l *LockTx) queuesChangedFor(ctx context.Context, uuids ...string) error {
-	uuids = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(uuids))), func(uuid string) bool { return uuid == "" })
+	uuids = slices.Compact(slices.Sorted(slices.Values(uuids)))
+	uuids = slices.DeleteFunc(uuids, func(uuid string) bool { return uuid == "" })
 	_, err := l.ExecIn(ctx, uuids, raiseQueueVersion+` AND uuid IN ({ids})`, l.TaskType, l.OwnSign)
 	return sqldb.Wrap(err, "raise the queue_version of servers")
 }

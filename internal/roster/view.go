@@ -27,7 +27,8 @@ type View struct {
 func (s Server) View(ctx context.Context, given ...ViewQueue) (View, error) {
 	// An index finds the queues by the uuid. The statement does not sort, and the UNION is not part of another
 	// SELECT: for either MariaDB would write the rows to a temporary file.
-	columns := `SELECT ` + queueVersionColumn("r.task_type", "r.own_sign", "?") + `, r.plan_version, r.partition_version, r.partition_floor, r.queue_total, r.removing, r.resizing,
+	columns := `SELECT ` + queueVersionColumn("r.task_type", "r.own_sign", "?") + `,
+		r.plan_version, r.partition_version, r.partition_floor, r.queue_total, r.removing, r.resizing,
 		CASE WHEN q.task_type = r.task_type AND q.own_sign = r.own_sign THEN q.queue_id END,
 		COALESCE(q.queue_index, 0), COALESCE(q.queue_total, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0),
 		COALESCE(q.plan_version, 0),
@@ -158,8 +159,8 @@ const isDead = `(d.heartbeat_time < {ago d.judge_dead_interval_ms}
 var anyDeadColumn = func() string {
 	var column strings.Builder
 	for i := range watchedServers {
-		fmt.Fprintf(&column, ` WHEN EXISTS (SELECT 1 FROM schedule_server d WHERE d.uuid = v.watched_%d AND `+isDead+`) THEN 1`,
-			i+1)
+		fmt.Fprintf(&column, ` WHEN EXISTS (SELECT 1 FROM schedule_server d
+			WHERE d.uuid = v.watched_%d AND `+isDead+`) THEN 1`, i+1)
 	}
 	return `CASE` + column.String() + ` ELSE 0 END`
 }()

@@ -51,6 +51,7 @@ func Values[T any](d *Dialect, records []T) (table string, args []any, err error
 // ValueKind is what a column of [Values] holds.
 type ValueKind int
 
+// The kinds of values.
 const (
 	KeyValue ValueKind = iota
 	TextValue

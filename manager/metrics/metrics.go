@@ -59,7 +59,8 @@ func New() *Metrics {
 	short, long := prometheus.ExponentialBuckets(0.0005, 4, 10), prometheus.ExponentialBuckets(0.025, 2, 14)
 	return &Metrics{
 		heartbeats: histogram("rota_heartbeat_duration_seconds", "Duration of heartbeats.", short, "result"),
-		statistics: histogram("rota_statistics_duration_seconds", "Duration of the writes of the servers' statistics.", short, "result"),
+		statistics: histogram("rota_statistics_duration_seconds", "Duration of the writes of the servers' statistics.", short,
+			"result"),
 		moves: counter("rota_queue_moves_total", "Queues that this process got or lost, by kind of move.", "task_type",
 			"kind"),
 		handovers: histogram("rota_handover_duration_seconds", "Time from the beginning of a drain to the release of the "+
@@ -155,7 +156,9 @@ func result(err error) string {
 }
 
 func (x *Metrics) vectors() []prometheus.Collector {
-	return []prometheus.Collector{x.heartbeats, x.statistics, x.moves, x.handovers, x.expiries, x.selects, x.batches, x.fenced, x.sweeps}
+	return []prometheus.Collector{
+		x.heartbeats, x.statistics, x.moves, x.handovers, x.expiries, x.selects, x.batches, x.fenced, x.sweeps,
+	}
 }
 
 // Describe implements prometheus.Collector.
