@@ -115,9 +115,9 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 				COUNT(CASE WHEN heartbeat_time < {ago judge_dead_interval_ms} THEN 1 END) AS overdue_servers,
 				COUNT(CASE WHEN failing_since IS NOT NULL AND heartbeat_time >= {ago judge_dead_interval_ms}
 					THEN 1 END) AS failing_servers,
-				CASE WHEN COUNT(*) = COUNT(max_in_flight) THEN SUM(max_in_flight) END AS max_in_flight_granted,
-				SUM(in_hand) AS in_hand, MIN(oldest_in_hand_since) AS oldest_in_hand_since,
-				SUM(success_count) AS success_count, SUM(failure_count) AS failure_count
+				CASE WHEN COUNT(*) = COUNT(max_in_flight) THEN `+sqldb.SumOf("max_in_flight")+` END AS max_in_flight_granted,
+				`+sqldb.SumOf("in_hand")+` AS in_hand, MIN(oldest_in_hand_since) AS oldest_in_hand_since,
+				`+sqldb.SumOf("success_count")+` AS success_count, `+sqldb.SumOf("failure_count")+` AS failure_count
 			FROM schedule_server WHERE own_sign = ? GROUP BY task_type) s ON s.task_type = n.task_type
 		LEFT JOIN (SELECT task_type,
 				SUM(CASE WHEN status = 'HELD' THEN queues END) AS held,
@@ -130,7 +130,7 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 				SUM(fresh_items) AS fresh_backlog_items, SUM(fresh) AS fresh_backlog_queues,
 				MAX(fresh_age) AS fresh_backlog_age_s
 			FROM (SELECT task_type, status, COUNT(*) AS queues,
-					SUM(backlog_items) AS items, COUNT(backlog_items) AS counted,
+					`+sqldb.SumOf("backlog_items")+` AS items, COUNT(backlog_items) AS counted,
 					MAX(backlog_oldest_s) AS oldest, MAX(backlog_age_s) AS age, SUM(backlog_rate) AS rate,
 					SUM(CASE WHEN backlog_age_s <= `+freshSeconds+` THEN backlog_items END) AS fresh_items,
 					COUNT(CASE WHEN backlog_age_s <= `+freshSeconds+` THEN 1 END) AS fresh,

@@ -153,8 +153,10 @@ const (
 	skippedFor   = 24 * time.Hour
 )
 
-// stallBegan is how long an open run of a task type t may make no progress before that is a problem.
-const stallBegan = `{ago CASE WHEN t.stall_after_ms > 900000 THEN t.stall_after_ms * 2 ELSE 1800000 END}`
+// stallBegan is how long an open run of a task type t may make no progress before that is a problem. A setting that no
+// server works with counts as its bound, and does not overflow (S13).
+var stallBegan = fmt.Sprintf(`{ago CASE WHEN t.stall_after_ms > %[1]d / 2 THEN %[1]d
+	WHEN t.stall_after_ms > 900000 THEN t.stall_after_ms * 2 ELSE 1800000 END}`, sqldb.MaxDuration.Milliseconds())
 
 // These statements select the problems of each kind, with the columns of Problem in the order of the first one.
 // %[1]s and %[2]s stand for the condition that selects a task type by its runs and by its triggers.
@@ -173,7 +175,7 @@ var (
 		WHERE r.own_sign = ?%[1]s AND (r.state IN ('` + Ready + `', '` + Waiting + `')
 				AND r.deadline_at < {ago -(t.run_start_timeout_ms / 10)}
 			OR r.state = '` + Ready + `' AND r.deadline_at IS NULL AND t.run_timeout_ms > 0
-				AND COALESCE(r.not_before, r.created_at) < {ago t.run_timeout_ms * 9 / 10})`
+				AND COALESCE(r.not_before, r.created_at) < {ago t.run_timeout_ms / 10 * 9})`
 
 	// A run of a backfill or a trigger holds up the slots after it. So its stall is a problem long before its deadline. A
 	// call that may last long (stall_after) is no stall, nor is the pause before the next attempt of a queue.

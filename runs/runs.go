@@ -70,7 +70,7 @@ func (rs *Runs) List(ctx context.Context, f Filter, limit int) ([]Record, error)
 				COUNT(CASE WHEN q.state = 'DONE' THEN 1 END) AS queues_done,
 				COUNT(CASE WHEN q.state = 'FAILED' THEN 1 END) AS queues_failed,
 				COUNT(CASE WHEN q.state = 'CANCELLED' THEN 1 END) AS queues_cancelled,
-				SUM(q.items_done) AS swept_done, SUM(q.items_failed) AS swept_failed,
+				`+sqldb.SumOf("q.items_done")+` AS swept_done, `+sqldb.SumOf("q.items_failed")+` AS swept_failed,
 				MAX(CASE WHEN q.items_at_least THEN 1 ELSE 0 END) AS swept_at_least,
 				COALESCE(MAX(CASE WHEN q.state IN ('PENDING', 'RUNNING') THEN q.last_error END), '') AS queue_error
 			FROM (SELECT run_id FROM schedule_run WHERE own_sign = ?%s ORDER BY run_id DESC LIMIT %d) p

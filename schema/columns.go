@@ -46,6 +46,16 @@ var columns = sync.OnceValue(func() []Column { return readColumns(embedded) })
 // same. What is done for each column of a kind derives from it.
 func Columns() []Column { return slices.Clone(columns()) }
 
+// Tables returns the tables that have columns of Columns, in the order of the migrations.
+func Tables() (list []string) {
+	for _, c := range columns() {
+		if len(list) == 0 || list[len(list)-1] != c.Table {
+			list = append(list, c.Table)
+		}
+	}
+	return slices.Compact(list)
+}
+
 func readColumns(files fs.FS) (list []Column) {
 	readLines(files, postgres.dir, func(table, line string) {
 		if m := beginColumn.FindStringSubmatch(line); m != nil {

@@ -76,11 +76,11 @@ func newTimes(t *testing.T, c *center.Center, ownSign string) timeSteps {
 // rows is the condition on the rows of a table that belong to the task type.
 func (r timeSteps) rows(table string) string {
 	switch table {
-	case "schedule_run_queue", "schedule_run_item":
+	case "schedule_run_queue", "schedule_run_item", "schedule_run_dep":
 		return "run_id = '" + r.runID + "'"
 	case "schedule_environment", "schedule_data", "schedule_trigger":
 		return "own_sign = '" + r.c.OwnSign() + "'"
-	case "schedule_task_type":
+	case "schedule_task_type", "schedule_task_after":
 		return "task_type = '" + r.task + "'"
 	}
 	return "task_type = '" + r.task + "' AND own_sign = '" + r.c.OwnSign() + "'"

@@ -23,6 +23,7 @@ func RunUnconstrained(t *testing.T, url string) {
 	testInvalidQueues(t, c)
 	testInvalidLockRow(t, c)
 	testInvalidTotal(t, c)
+	t.Run("S13 each column with what it must not have", func(t *testing.T) { testHostileColumns(t, c) })
 	t.Run("S13 the audit logs table, row and column", func(t *testing.T) { testInvalidLog(t, c, logged) })
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -286,6 +287,12 @@ func Target(p any) any {
 		return numeric[int64]{p}
 	case *float64:
 		return numeric[float64]{p}
+	case **int:
+		return maybeNumeric[int]{p}
+	case **int64:
+		return maybeNumeric[int64]{p}
+	case **float64:
+		return maybeNumeric[float64]{p}
 	case *time.Time:
 		return (*Instant)(p)
 	case **time.Time:
@@ -324,6 +331,28 @@ func (n numeric[T]) Scan(src any) error {
 	}
 	*n.to = v.V
 	return nil
+}
+
+// maybeNumeric scans a number that may be NULL. What cannot be read counts as NULL.
+type maybeNumeric[T int | int64 | float64] struct{ to **T }
+
+// Scan implements sql.Scanner.
+func (n maybeNumeric[T]) Scan(src any) error {
+	var v sql.Null[T]
+	*n.to = nil
+	if v.Scan(src) == nil && v.Valid {
+		*n.to = &v.V
+	}
+	return nil
+}
+
+// mostCount bounds a count of items in a sum: the sum of thousands of them fits into an int64.
+const mostCount = 1_000_000_000_000_000
+
+// SumOf is the sum of a column of counts, as SQL. It leaves out what no program counts, because SQLite refuses a sum that
+// overflows, and one row would hide the list of all (S13).
+func SumOf(column string) string {
+	return fmt.Sprintf("SUM(CASE WHEN %[1]s BETWEEN 0 AND %[2]d THEN %[1]s END)", column, mostCount)
 }
 
 // maybeInstant scans a time that may be NULL.

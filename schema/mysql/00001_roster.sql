@@ -434,7 +434,7 @@ SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index, q.queue_total,
        CASE WHEN q.cur_server IS NULL AND q.reserved_until > UTC_TIMESTAMP(6) THEN 'RESERVED'
             WHEN q.cur_server IS NULL THEN 'UNASSIGNED'
             WHEN c.uuid IS NULL OR c.task_type <> q.task_type OR c.own_sign <> q.own_sign THEN 'ORPHAN'
-            WHEN TIMESTAMPDIFF(MICROSECOND, c.heartbeat_time, UTC_TIMESTAMP(6)) > c.judge_dead_interval_ms * 1000 THEN 'OVERDUE'
+            WHEN TIMESTAMPDIFF(MICROSECOND, c.heartbeat_time, UTC_TIMESTAMP(6)) / 1000 > c.judge_dead_interval_ms THEN 'OVERDUE'
             WHEN q.req_server IS NOT NULL THEN 'MOVING'
             ELSE 'HELD' END AS status,
        b.items AS backlog_items,

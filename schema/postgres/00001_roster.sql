@@ -430,12 +430,12 @@ SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index, q.queue_total,
        CASE WHEN q.cur_server IS NULL AND q.reserved_until > clock.now THEN 'RESERVED'
             WHEN q.cur_server IS NULL THEN 'UNASSIGNED'
             WHEN c.uuid IS NULL OR c.task_type <> q.task_type OR c.own_sign <> q.own_sign THEN 'ORPHAN'
-            WHEN c.heartbeat_time < clock.now - c.judge_dead_interval_ms * interval '1 millisecond' THEN 'OVERDUE'
+            WHEN c.heartbeat_time < clock.now - LEAST(GREATEST(c.judge_dead_interval_ms, 0), 315360000000) * interval '1 millisecond' THEN 'OVERDUE'
             WHEN q.req_server IS NOT NULL THEN 'MOVING'
             ELSE 'HELD' END AS status,
        b.items AS backlog_items,
-       round(extract(epoch FROM clock.now - b.oldest_at), 3) AS backlog_oldest_s,
-       round(extract(epoch FROM clock.now - b.measured_at), 3) AS backlog_age_s,
+       CASE WHEN isfinite(b.oldest_at) THEN round(extract(epoch FROM clock.now - b.oldest_at), 3) END AS backlog_oldest_s,
+       CASE WHEN isfinite(b.measured_at) THEN round(extract(epoch FROM clock.now - b.measured_at), 3) END AS backlog_age_s,
        b.rate AS backlog_rate, b.trend AS backlog_trend,
        q.reserved_for, q.reserved_until, COALESCE(p.labels, '') AS pin,
        p.rate_per_second, p.max_in_flight, p.weight,

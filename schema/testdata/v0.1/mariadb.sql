@@ -80,7 +80,7 @@ CREATE TABLE `schedule_backfill` (
   CONSTRAINT `ck_schedule_backfill_state` CHECK (`state` in ('RUNNING','SUCCESS','FAILED','CANCELLED')),
   CONSTRAINT `ck_schedule_backfill_paused` CHECK (`paused` in (0,1))
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_backfill` (`backfill_id`, `task_type`, `own_sign`, `trigger_name`, `kind`, `expression`, `time_zone`, `start_at`, `excluded_days`, `params`, `priority`, `from_at`, `to_at`, `parallel`, `rerun_failed`, `dependants`, `newest_first`, `state`, `paused`, `next_slot_at`, `slots_total`, `slots_made`, `slots_kept`, `message`, `actor`, `created_at`, `ended_at`, `version`) VALUES ('1','settle','BASE','a','CRON','','UTC',NULL,'','',0,'2026-01-01 00:00:00.000000','2026-01-01 00:00:00.000000',1,0,1,0,'RUNNING',0,NULL,0,0,0,'','','2026-11-28 17:47:12.033674',NULL,0);
+INSERT INTO `schedule_backfill` (`backfill_id`, `task_type`, `own_sign`, `trigger_name`, `kind`, `expression`, `time_zone`, `start_at`, `excluded_days`, `params`, `priority`, `from_at`, `to_at`, `parallel`, `rerun_failed`, `dependants`, `newest_first`, `state`, `paused`, `next_slot_at`, `slots_total`, `slots_made`, `slots_kept`, `message`, `actor`, `created_at`, `ended_at`, `version`) VALUES ('1','settle','BASE','a','CRON','','UTC',NULL,'','',0,'2026-01-01 00:00:00.000000','2026-01-01 00:00:00.000000',1,0,1,0,'RUNNING',0,NULL,0,0,0,'','','2026-11-28 18:33:49.486275',NULL,0);
 CREATE TABLE `schedule_backlog` (
   `task_type` varchar(100) NOT NULL,
   `own_sign` varchar(50) NOT NULL DEFAULT 'BASE',
@@ -116,7 +116,7 @@ CREATE TABLE `schedule_data` (
   CONSTRAINT `ck_schedule_data_marked` CHECK (`marked` in (0,1)),
   CONSTRAINT `ck_schedule_data_gmt_created` CHECK (`gmt_created` between '1000-01-01' and '9999-12-31 23:59:59.999999')
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_data` (`own_sign`, `name`, `data_id`, `marked`, `address`, `gmt_created`) VALUES ('BASE','orders','x',0,'','2026-11-28 17:47:12.028857');
+INSERT INTO `schedule_data` (`own_sign`, `name`, `data_id`, `marked`, `address`, `gmt_created`) VALUES ('BASE','orders','x',0,'','2026-11-28 18:33:49.481952');
 CREATE TABLE `schedule_environment` (
   `own_sign` varchar(50) NOT NULL,
   `balanced_at` datetime(6) DEFAULT NULL,
@@ -155,7 +155,7 @@ CREATE TABLE `schedule_event` (
   KEY `idx_schedule_event_time` (`event_time`),
   KEY `idx_schedule_event_kind` (`kind`,`own_sign`,`event_id`)
 ) ENGINE=InnoDB AUTO_INCREMENT=2 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_event` (`event_id`, `event_time`, `task_type`, `own_sign`, `queue_id`, `kind`, `from_server`, `to_server`, `epoch`, `reason`, `actor`, `alert`, `subject`, `open_until`) VALUES (1,'2026-11-28 17:47:12.029255','settle','BASE',NULL,'ALERT',NULL,NULL,NULL,'','',NULL,NULL,NULL);
+INSERT INTO `schedule_event` (`event_id`, `event_time`, `task_type`, `own_sign`, `queue_id`, `kind`, `from_server`, `to_server`, `epoch`, `reason`, `actor`, `alert`, `subject`, `open_until`) VALUES (1,'2026-11-28 18:33:49.482276','settle','BASE',NULL,'ALERT',NULL,NULL,NULL,'','',NULL,NULL,NULL);
 CREATE TABLE `schedule_failed_item` (
   `task_type` varchar(100) NOT NULL,
   `own_sign` varchar(50) NOT NULL DEFAULT 'BASE',
@@ -178,7 +178,7 @@ CREATE TABLE `schedule_failed_item` (
   CONSTRAINT `ck_schedule_failed_item_next_attempt_at` CHECK (`next_attempt_at` between '1000-01-01' and '9999-12-31 23:59:59.999999'),
   CONSTRAINT `ck_schedule_failed_item_state` CHECK (`state` in ('RETRY','STARTED','DEAD'))
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_failed_item` (`task_type`, `own_sign`, `item_hash`, `item_key`, `order_key`, `queue_id`, `partition_version`, `state`, `attempts`, `last_error`, `first_failed_at`, `next_attempt_at`) VALUES ('settle','BASE','h','17','','0',0,'RETRY',0,'','2026-11-28 17:47:12.029707',NULL);
+INSERT INTO `schedule_failed_item` (`task_type`, `own_sign`, `item_hash`, `item_key`, `order_key`, `queue_id`, `partition_version`, `state`, `attempts`, `last_error`, `first_failed_at`, `next_attempt_at`) VALUES ('settle','BASE','h','17','','0',0,'RETRY',0,'','2026-11-28 18:33:49.482661',NULL);
 CREATE TABLE `schedule_queue` (
   `task_type` varchar(100) NOT NULL,
   `own_sign` varchar(50) NOT NULL DEFAULT 'BASE',
@@ -218,7 +218,7 @@ CREATE TABLE `schedule_queue` (
   CONSTRAINT `ck_schedule_queue_gmt_created` CHECK (`gmt_created` between '1000-01-01' and '9999-12-31 23:59:59.999999'),
   CONSTRAINT `ck_schedule_queue_gmt_modified` CHECK (`gmt_modified` between '1000-01-01' and '9999-12-31 23:59:59.999999')
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_queue` (`task_type`, `own_sign`, `queue_id`, `queue_index`, `queue_total`, `cur_server`, `req_server`, `epoch`, `plan_version`, `cur_since`, `req_since`, `queue_parameter`, `cursor_value`, `window_done_at`, `crash_count`, `failing_since`, `reserved_for`, `reserved_until`, `waits_for`, `parted_from`, `gmt_created`, `gmt_modified`) VALUES ('settle','BASE','0',0,NULL,NULL,NULL,0,0,NULL,NULL,'','',NULL,0,NULL,NULL,NULL,NULL,NULL,'2026-11-28 17:47:12.028341','2026-11-28 17:47:12.028341');
+INSERT INTO `schedule_queue` (`task_type`, `own_sign`, `queue_id`, `queue_index`, `queue_total`, `cur_server`, `req_server`, `epoch`, `plan_version`, `cur_since`, `req_since`, `queue_parameter`, `cursor_value`, `window_done_at`, `crash_count`, `failing_since`, `reserved_for`, `reserved_until`, `waits_for`, `parted_from`, `gmt_created`, `gmt_modified`) VALUES ('settle','BASE','0',0,NULL,NULL,NULL,0,0,NULL,NULL,'','',NULL,0,NULL,NULL,NULL,NULL,NULL,'2026-11-28 18:33:49.481468','2026-11-28 18:33:49.481468');
 CREATE TABLE `schedule_queue_setting` (
   `task_type` varchar(100) NOT NULL,
   `own_sign` varchar(50) NOT NULL DEFAULT 'BASE',
@@ -291,7 +291,7 @@ CREATE TABLE `schedule_run` (
   CONSTRAINT `ck_schedule_run_items_failed` CHECK (`items_failed` between 0 and 1000000000000000000),
   CONSTRAINT `ck_schedule_run_items_at_least` CHECK (`items_at_least` in (0,1))
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_run` (`run_id`, `task_type`, `own_sign`, `run_key`, `root_run_id`, `trigger_name`, `backfill_id`, `scheduled_at`, `state`, `paused`, `cancel_requested`, `priority`, `params`, `trace_parent`, `not_before`, `end_before`, `max_attempts`, `queue_total`, `items_done`, `items_failed`, `items_at_least`, `message`, `created_at`, `started_at`, `deadline_at`, `finished_at`, `failed_at`, `alerted_at`, `acked_at`, `acked_by`, `version`) VALUES ('1','settle','BASE','k','1',NULL,NULL,'2026-01-01 00:00:00.000000','READY',0,0,0,'','',NULL,NULL,0,0,0,0,0,'','2026-11-28 17:47:12.031654',NULL,NULL,NULL,NULL,NULL,NULL,'',0);
+INSERT INTO `schedule_run` (`run_id`, `task_type`, `own_sign`, `run_key`, `root_run_id`, `trigger_name`, `backfill_id`, `scheduled_at`, `state`, `paused`, `cancel_requested`, `priority`, `params`, `trace_parent`, `not_before`, `end_before`, `max_attempts`, `queue_total`, `items_done`, `items_failed`, `items_at_least`, `message`, `created_at`, `started_at`, `deadline_at`, `finished_at`, `failed_at`, `alerted_at`, `acked_at`, `acked_by`, `version`) VALUES ('1','settle','BASE','k','1',NULL,NULL,'2026-01-01 00:00:00.000000','READY',0,0,0,'','',NULL,NULL,0,0,0,0,0,'','2026-11-28 18:33:49.484365',NULL,NULL,NULL,NULL,NULL,NULL,'',0);
 CREATE TABLE `schedule_run_dep` (
   `run_id` varchar(36) NOT NULL,
   `upstream_run_id` varchar(36) NOT NULL,
@@ -354,10 +354,10 @@ CREATE TABLE `schedule_schema_lock` (
   `holder` varchar(300) NOT NULL DEFAULT '',
   `expires_at` datetime(6) DEFAULT NULL,
   `oldest_companion` bigint(20) NOT NULL DEFAULT 1,
-  `edition` bigint(20) NOT NULL DEFAULT 50,
+  `edition` bigint(20) NOT NULL DEFAULT 51,
   PRIMARY KEY (`id`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_schema_lock` (`id`, `holder`, `expires_at`, `oldest_companion`, `edition`) VALUES (1,'',NULL,1,50);
+INSERT INTO `schedule_schema_lock` (`id`, `holder`, `expires_at`, `oldest_companion`, `edition`) VALUES (1,'',NULL,1,51);
 CREATE TABLE `schedule_schema_version` (
   `id` bigint(20) NOT NULL AUTO_INCREMENT,
   `version_id` bigint(20) NOT NULL,
@@ -366,8 +366,8 @@ CREATE TABLE `schedule_schema_version` (
   PRIMARY KEY (`id`),
   UNIQUE KEY `version_id` (`version_id`)
 ) ENGINE=InnoDB AUTO_INCREMENT=3 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_schema_version` (`id`, `version_id`, `is_applied`, `tstamp`) VALUES (1,0,1,'2026-11-28 17:47:11.862463');
-INSERT INTO `schedule_schema_version` (`id`, `version_id`, `is_applied`, `tstamp`) VALUES (2,1,1,'2026-11-28 17:47:12.023869');
+INSERT INTO `schedule_schema_version` (`id`, `version_id`, `is_applied`, `tstamp`) VALUES (1,0,1,'2026-11-28 18:33:49.446582');
+INSERT INTO `schedule_schema_version` (`id`, `version_id`, `is_applied`, `tstamp`) VALUES (2,1,1,'2026-11-28 18:33:49.478237');
 CREATE TABLE `schedule_server` (
   `uuid` varchar(150) NOT NULL,
   `task_type` varchar(100) NOT NULL,
@@ -444,7 +444,7 @@ CREATE TABLE `schedule_server` (
   CONSTRAINT `ck_schedule_server_failed_calls` CHECK (`failed_calls` between 0 and 1000000000000000000),
   CONSTRAINT `ck_schedule_server_rounded_up` CHECK (`rounded_up` in (0,1))
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_server` (`uuid`, `task_type`, `own_sign`, `ip`, `host_name`, `pid`, `thread_number`, `state`, `register_time`, `heartbeat_time`, `beat_token`, `beat_count`, `judge_dead_interval_ms`, `watching_since`, `drained_partition`, `last_fetch_time`, `next_run_start_time`, `next_run_end_time`, `fetch_count`, `fetch_item_count`, `success_count`, `failure_count`, `skip_count`, `execute_ms`, `in_hand`, `oldest_in_hand_since`, `last_error`, `last_error_at`, `failing_since`, `failed_calls`, `library_version`, `labels`, `hung_queues`, `given_settings`, `max_in_flight`, `max_in_flight_target`, `max_in_flight_version`, `weight`, `planner_version`, `witness`, `name`, `process`, `rounded_up`) VALUES ('a','settle','BASE','','',0,0,'SERVING','2026-11-28 17:47:12.027402','2026-11-28 17:47:12.027402','',0,10000,NULL,0,NULL,NULL,NULL,0,0,0,0,0,0,0,NULL,'',NULL,NULL,0,'','',NULL,NULL,NULL,NULL,0,1,1,NULL,'','',0);
+INSERT INTO `schedule_server` (`uuid`, `task_type`, `own_sign`, `ip`, `host_name`, `pid`, `thread_number`, `state`, `register_time`, `heartbeat_time`, `beat_token`, `beat_count`, `judge_dead_interval_ms`, `watching_since`, `drained_partition`, `last_fetch_time`, `next_run_start_time`, `next_run_end_time`, `fetch_count`, `fetch_item_count`, `success_count`, `failure_count`, `skip_count`, `execute_ms`, `in_hand`, `oldest_in_hand_since`, `last_error`, `last_error_at`, `failing_since`, `failed_calls`, `library_version`, `labels`, `hung_queues`, `given_settings`, `max_in_flight`, `max_in_flight_target`, `max_in_flight_version`, `weight`, `planner_version`, `witness`, `name`, `process`, `rounded_up`) VALUES ('a','settle','BASE','','',0,0,'SERVING','2026-11-28 18:33:49.480693','2026-11-28 18:33:49.480693','',0,10000,NULL,0,NULL,NULL,NULL,0,0,0,0,0,0,0,NULL,'',NULL,NULL,0,'','',NULL,NULL,NULL,NULL,0,1,1,NULL,'','',0);
 CREATE TABLE `schedule_server_history` (
   `uuid` varchar(150) NOT NULL,
   `task_type` varchar(100) NOT NULL,
@@ -493,7 +493,7 @@ CREATE TABLE `schedule_server_history` (
   `reason` varchar(20) NOT NULL,
   PRIMARY KEY (`uuid`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_server_history` (`uuid`, `task_type`, `own_sign`, `ip`, `host_name`, `pid`, `thread_number`, `state`, `register_time`, `heartbeat_time`, `beat_token`, `beat_count`, `judge_dead_interval_ms`, `watching_since`, `drained_partition`, `last_fetch_time`, `next_run_start_time`, `next_run_end_time`, `fetch_count`, `fetch_item_count`, `success_count`, `failure_count`, `skip_count`, `execute_ms`, `in_hand`, `oldest_in_hand_since`, `last_error`, `last_error_at`, `failing_since`, `failed_calls`, `library_version`, `labels`, `hung_queues`, `given_settings`, `max_in_flight`, `max_in_flight_target`, `max_in_flight_version`, `weight`, `planner_version`, `witness`, `name`, `process`, `rounded_up`, `left_time`, `reason`) VALUES ('a','settle','BASE','','',0,0,'SERVING','2026-01-01 00:00:00.000000','2026-01-01 00:00:00.000000','',0,10000,NULL,0,NULL,NULL,NULL,0,0,0,0,0,0,0,NULL,'',NULL,NULL,0,'','',NULL,NULL,NULL,NULL,0,1,1,NULL,'','',0,'2026-11-28 17:47:12.027808','LEFT');
+INSERT INTO `schedule_server_history` (`uuid`, `task_type`, `own_sign`, `ip`, `host_name`, `pid`, `thread_number`, `state`, `register_time`, `heartbeat_time`, `beat_token`, `beat_count`, `judge_dead_interval_ms`, `watching_since`, `drained_partition`, `last_fetch_time`, `next_run_start_time`, `next_run_end_time`, `fetch_count`, `fetch_item_count`, `success_count`, `failure_count`, `skip_count`, `execute_ms`, `in_hand`, `oldest_in_hand_since`, `last_error`, `last_error_at`, `failing_since`, `failed_calls`, `library_version`, `labels`, `hung_queues`, `given_settings`, `max_in_flight`, `max_in_flight_target`, `max_in_flight_version`, `weight`, `planner_version`, `witness`, `name`, `process`, `rounded_up`, `left_time`, `reason`) VALUES ('a','settle','BASE','','',0,0,'SERVING','2026-01-01 00:00:00.000000','2026-01-01 00:00:00.000000','',0,10000,NULL,0,NULL,NULL,NULL,0,0,0,0,0,0,0,NULL,'',NULL,NULL,0,'','',NULL,NULL,NULL,NULL,0,1,1,NULL,'','',0,'2026-11-28 18:33:49.481003','LEFT');
 CREATE TABLE `schedule_task_after` (
   `task_type` varchar(100) NOT NULL,
   `upstream` varchar(100) NOT NULL,
@@ -645,7 +645,7 @@ CREATE TABLE `schedule_task_type` (
   CONSTRAINT `ck_schedule_task_type_balance` CHECK (`balance` in ('QUEUES','LOAD')),
   CONSTRAINT `ck_schedule_task_type_coalesce_runs` CHECK (`coalesce_runs` in (0,1))
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_task_type` (`task_type`, `mode`, `processor_type`, `heartbeat_interval_ms`, `judge_dead_interval_ms`, `thread_number`, `fetch_number`, `execute_number`, `sleep_time_nodata_ms`, `sleep_time_interval_ms`, `permit_run_start_time`, `permit_run_end_time`, `time_zone`, `task_parameter`, `data_database`, `max_queues_per_server`, `max_servers`, `max_servers_per_host`, `require_labels`, `prefer_labels`, `spread_label`, `balance`, `load_moves_per_hour`, `splittable`, `rate_per_second`, `max_in_flight`, `queue_rate_per_second`, `queue_max_in_flight`, `batch_timeout_ms`, `drain_timeout_ms`, `stall_after_ms`, `item_max_attempts`, `count_in_outage`, `on_dead`, `item_retry_ms`, `item_retry_factor`, `item_retry_jitter`, `item_retry_max_ms`, `failing_after`, `queue_max_attempts`, `queue_retry_ms`, `sweep_max_repeats`, `max_recoveries`, `run_timeout_ms`, `run_start_timeout_ms`, `coalesce_runs`, `expire_own_sign_interval_ms`, `version`, `gmt_created`, `gmt_modified`) VALUES ('settle','CONTINUOUS','SLEEP',2000,10000,5,500,1,500,0,'','','UTC','','',0,0,0,'','','','QUEUES',60,0,0,0,0,0,0,30000,300000,25,0,'HOLD',1000,2,0.5,21600000,5,3,30000,3,5,86400000,0,0,86400000,0,'2026-11-28 17:47:12.025349','2026-11-28 17:47:12.025349');
+INSERT INTO `schedule_task_type` (`task_type`, `mode`, `processor_type`, `heartbeat_interval_ms`, `judge_dead_interval_ms`, `thread_number`, `fetch_number`, `execute_number`, `sleep_time_nodata_ms`, `sleep_time_interval_ms`, `permit_run_start_time`, `permit_run_end_time`, `time_zone`, `task_parameter`, `data_database`, `max_queues_per_server`, `max_servers`, `max_servers_per_host`, `require_labels`, `prefer_labels`, `spread_label`, `balance`, `load_moves_per_hour`, `splittable`, `rate_per_second`, `max_in_flight`, `queue_rate_per_second`, `queue_max_in_flight`, `batch_timeout_ms`, `drain_timeout_ms`, `stall_after_ms`, `item_max_attempts`, `count_in_outage`, `on_dead`, `item_retry_ms`, `item_retry_factor`, `item_retry_jitter`, `item_retry_max_ms`, `failing_after`, `queue_max_attempts`, `queue_retry_ms`, `sweep_max_repeats`, `max_recoveries`, `run_timeout_ms`, `run_start_timeout_ms`, `coalesce_runs`, `expire_own_sign_interval_ms`, `version`, `gmt_created`, `gmt_modified`) VALUES ('settle','CONTINUOUS','SLEEP',2000,10000,5,500,1,500,0,'','','UTC','','',0,0,0,'','','','QUEUES',60,0,0,0,0,0,0,30000,300000,25,0,'HOLD',1000,2,0.5,21600000,5,3,30000,3,5,86400000,0,0,86400000,0,'2026-11-28 18:33:49.479000','2026-11-28 18:33:49.479000');
 CREATE TABLE `schedule_trigger` (
   `own_sign` varchar(50) NOT NULL DEFAULT 'BASE',
   `name` varchar(150) NOT NULL,
@@ -701,4 +701,4 @@ INSERT INTO `schedule_trigger` (`own_sign`, `name`, `trigger_id`, `target`, `kin
 /*!50001 DROP VIEW IF EXISTS `schedule_assignment`*/;
 /*!50001 CREATE ALGORITHM=UNDEFINED */
 /*!50013 SQL SECURITY INVOKER */
-/*!50001 VIEW `schedule_assignment` AS select `q`.`task_type` AS `task_type`,`q`.`own_sign` AS `own_sign`,`q`.`queue_id` AS `queue_id`,`q`.`queue_index` AS `queue_index`,`q`.`queue_total` AS `queue_total`,`q`.`cur_server` AS `cur_server`,`c`.`host_name` AS `cur_host`,`c`.`pid` AS `cur_pid`,`c`.`state` AS `cur_state`,round(timestampdiff(MICROSECOND,`c`.`heartbeat_time`,utc_timestamp(6)) / 1000000,3) AS `cur_heartbeat_age_s`,`q`.`req_server` AS `req_server`,`r`.`host_name` AS `req_host`,round(timestampdiff(MICROSECOND,`q`.`cur_since`,utc_timestamp(6)) / 1000000,3) AS `held_s`,round(timestampdiff(MICROSECOND,`q`.`req_since`,utc_timestamp(6)) / 1000000,3) AS `requested_s`,`q`.`epoch` AS `epoch`,`q`.`queue_parameter` AS `queue_parameter`,`q`.`cursor_value` AS `cursor_value`,case when `q`.`cur_server` is null and `q`.`reserved_until` > utc_timestamp(6) then 'RESERVED' when `q`.`cur_server` is null then 'UNASSIGNED' when `c`.`uuid` is null or `c`.`task_type` <> `q`.`task_type` or `c`.`own_sign` <> `q`.`own_sign` then 'ORPHAN' when timestampdiff(MICROSECOND,`c`.`heartbeat_time`,utc_timestamp(6)) > `c`.`judge_dead_interval_ms` * 1000 then 'OVERDUE' when `q`.`req_server` is not null then 'MOVING' else 'HELD' end AS `status`,`b`.`items` AS `backlog_items`,round(timestampdiff(MICROSECOND,`b`.`oldest_at`,utc_timestamp(6)) / 1000000,3) AS `backlog_oldest_s`,round(timestampdiff(MICROSECOND,`b`.`measured_at`,utc_timestamp(6)) / 1000000,3) AS `backlog_age_s`,`b`.`rate` AS `backlog_rate`,`b`.`trend` AS `backlog_trend`,`q`.`reserved_for` AS `reserved_for`,`q`.`reserved_until` AS `reserved_until`,coalesce(`p`.`labels`,'') AS `pin`,`p`.`rate_per_second` AS `rate_per_second`,`p`.`max_in_flight` AS `max_in_flight`,`p`.`weight` AS `weight`,case when `q`.`cur_server` is null then `q`.`waits_for` end AS `waits_for`,round(timestampdiff(MICROSECOND,`q`.`failing_since`,utc_timestamp(6)) / 1000000,3) AS `failing_s` from ((((`schedule_queue` `q` left join `schedule_server` `c` on(`c`.`uuid` = `q`.`cur_server`)) left join `schedule_server` `r` on(`r`.`uuid` = `q`.`req_server`)) left join `schedule_queue_setting` `p` on(`p`.`task_type` = `q`.`task_type` and `p`.`own_sign` = `q`.`own_sign` and `p`.`queue_id` = `q`.`queue_id`)) left join `schedule_backlog` `b` on(`b`.`task_type` = `q`.`task_type` and `b`.`own_sign` = `q`.`own_sign` and `b`.`queue_id` = `q`.`queue_id`)) */;
+/*!50001 VIEW `schedule_assignment` AS select `q`.`task_type` AS `task_type`,`q`.`own_sign` AS `own_sign`,`q`.`queue_id` AS `queue_id`,`q`.`queue_index` AS `queue_index`,`q`.`queue_total` AS `queue_total`,`q`.`cur_server` AS `cur_server`,`c`.`host_name` AS `cur_host`,`c`.`pid` AS `cur_pid`,`c`.`state` AS `cur_state`,round(timestampdiff(MICROSECOND,`c`.`heartbeat_time`,utc_timestamp(6)) / 1000000,3) AS `cur_heartbeat_age_s`,`q`.`req_server` AS `req_server`,`r`.`host_name` AS `req_host`,round(timestampdiff(MICROSECOND,`q`.`cur_since`,utc_timestamp(6)) / 1000000,3) AS `held_s`,round(timestampdiff(MICROSECOND,`q`.`req_since`,utc_timestamp(6)) / 1000000,3) AS `requested_s`,`q`.`epoch` AS `epoch`,`q`.`queue_parameter` AS `queue_parameter`,`q`.`cursor_value` AS `cursor_value`,case when `q`.`cur_server` is null and `q`.`reserved_until` > utc_timestamp(6) then 'RESERVED' when `q`.`cur_server` is null then 'UNASSIGNED' when `c`.`uuid` is null or `c`.`task_type` <> `q`.`task_type` or `c`.`own_sign` <> `q`.`own_sign` then 'ORPHAN' when timestampdiff(MICROSECOND,`c`.`heartbeat_time`,utc_timestamp(6)) / 1000 > `c`.`judge_dead_interval_ms` then 'OVERDUE' when `q`.`req_server` is not null then 'MOVING' else 'HELD' end AS `status`,`b`.`items` AS `backlog_items`,round(timestampdiff(MICROSECOND,`b`.`oldest_at`,utc_timestamp(6)) / 1000000,3) AS `backlog_oldest_s`,round(timestampdiff(MICROSECOND,`b`.`measured_at`,utc_timestamp(6)) / 1000000,3) AS `backlog_age_s`,`b`.`rate` AS `backlog_rate`,`b`.`trend` AS `backlog_trend`,`q`.`reserved_for` AS `reserved_for`,`q`.`reserved_until` AS `reserved_until`,coalesce(`p`.`labels`,'') AS `pin`,`p`.`rate_per_second` AS `rate_per_second`,`p`.`max_in_flight` AS `max_in_flight`,`p`.`weight` AS `weight`,case when `q`.`cur_server` is null then `q`.`waits_for` end AS `waits_for`,round(timestampdiff(MICROSECOND,`q`.`failing_since`,utc_timestamp(6)) / 1000000,3) AS `failing_s` from ((((`schedule_queue` `q` left join `schedule_server` `c` on(`c`.`uuid` = `q`.`cur_server`)) left join `schedule_server` `r` on(`r`.`uuid` = `q`.`req_server`)) left join `schedule_queue_setting` `p` on(`p`.`task_type` = `q`.`task_type` and `p`.`own_sign` = `q`.`own_sign` and `p`.`queue_id` = `q`.`queue_id`)) left join `schedule_backlog` `b` on(`b`.`task_type` = `q`.`task_type` and `b`.`own_sign` = `q`.`own_sign` and `b`.`queue_id` = `q`.`queue_id`)) */;
