@@ -48,6 +48,7 @@ type dataQueue struct{ taskType, id string }
 type queueOwner struct {
 	server string
 	epoch  int64
+	items  roster.Items
 }
 
 // DataProblem says why a data database cannot be used for a task type. It is zero if it can.
@@ -206,9 +207,8 @@ func (d *Data) Cursor(ctx context.Context, taskType, server string, q QueueEpoch
 type Entry struct {
 	TaskType, Server string
 	Queue            QueueEpoch
-	PartedFrom       string // the column of the queue: the queues that had its items before (N3)
-	Floor            int64  // the least epoch of the present number of queues
-	Suspect          bool   // the last call for the queue has failed: ask whether the database answers
+	Items            roster.Items // of the queue under that epoch
+	Suspect          bool         // the last call for the queue has failed: ask whether the database answers
 }
 
 // Enter is for package manager, which calls it before each select of a queue whose items are here. Unless the epoch of
@@ -218,7 +218,7 @@ type Entry struct {
 // Enter returns ErrFenced if the server does not own the queue any more, and a *roster.AheadError if the roster says
 // that it does, although the database has a later owner: the roster has lost history.
 func (d *Data) Enter(ctx context.Context, e Entry) (raised bool, err error) {
-	key, own := dataQueue{e.TaskType, e.Queue.ID}, queueOwner{e.Server, e.Queue.Epoch}
+	key, own := dataQueue{e.TaskType, e.Queue.ID}, queueOwner{e.Server, e.Queue.Epoch, e.Items}
 	switch known, err := d.admit(key, own, e.Suspect); {
 	case err != nil:
 		return false, err
@@ -236,7 +236,7 @@ func (d *Data) Enter(ctx context.Context, e Entry) (raised bool, err error) {
 		return false, sqldb.Connect(short, d.db.Store)
 	}
 	f := d.fence(e.TaskType, e.Server)
-	err = f.Raise(short, e.Queue, e.PartedFrom, e.Floor)
+	err = f.Raise(short, e.Queue, e.Items)
 	if _, ahead := errors.AsType[*roster.AheadError](err); ahead {
 		fence := d.c.roster.Server(e.TaskType, e.Server).Fence()
 		if lost := fence.Check(ctx, []QueueEpoch{e.Queue}); lost != nil {

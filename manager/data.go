@@ -27,14 +27,14 @@ func (s *server) checkDatabases() (int, error) {
 }
 
 // placed returns the queue with what its data database needs to know (F11).
-func (v *ownView) placed(ctx context.Context, q processor.Queue) processor.Queue {
+func (v *ownView) placed(ctx context.Context, q processor.Queue, row roster.ViewQueue) processor.Queue {
 	name, err := v.settings.DatabaseOf(q.ID)
 	if err != nil {
 		name = noDatabase
 		const text = "the setting database names no data database for a queue, which is not worked"
 		v.log.LogAttrs(ctx, slog.LevelError, text, slog.String("queue", q.ID), slog.Any("error", err))
 	}
-	q.Database, q.Floor = name, v.PartitionFloor
+	q.Database, q.Division, q.GrantedTotal = name, row.Division, row.Total
 	return q
 }
 
@@ -70,8 +70,8 @@ func (s *server) enterData(ctx context.Context, q processor.Queue, epoch center.
 			s.settings.Database, q.ID)
 	}
 	raised, err = d.Enter(ctx, center.Entry{
-		TaskType: s.taskType, Server: s.session.Load().uuid, Queue: epoch, PartedFrom: q.PartedFrom, Floor: q.Floor,
-		Suspect: suspect,
+		TaskType: s.taskType, Server: s.session.Load().uuid, Queue: epoch,
+		Items: roster.Items{Division: q.Division, Index: q.Index, Total: q.GrantedTotal}, Suspect: suspect,
 	})
 	if ahead, ok := errors.AsType[*roster.AheadError](err); ok {
 		offer(s.ahead, *ahead)

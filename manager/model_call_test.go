@@ -39,6 +39,7 @@ type call struct {
 	done     bool // the reply
 	blocked  []string
 	released []string
+	given    string // the owner of the queue after a change
 	at       time.Time
 	since    time.Time // register's reply, heartbeat's argument
 	reply    *roster.HeartbeatReply

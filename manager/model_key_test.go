@@ -221,6 +221,7 @@ func (k *key) call(c *call) {
 	k.ints(int64(c.kind), int64(c.session), int64(c.token), int64(c.within), int64(c.watched), int64(c.judgeDead), c.epoch)
 	k.text(c.uuid + c.queue)
 	k.text(strings.Join(c.released, " "))
+	k.text(c.given)
 	k.text(strings.Join(c.hung, " "))
 	k.flags(c.inherited, c.applied, c.done, c.mustRead, c.reread, c.replan, c.stale)
 	k.times(k.here, c.sent)

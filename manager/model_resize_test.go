@@ -163,6 +163,7 @@ func (w *world) finishChange(c *call) {
 	w.checkMove(c.uuid, q)
 	c.done = true
 	if q.resize > q.total {
+		c.given = c.uuid
 		w.split(q, "split by "+c.uuid)
 		w.assign(c.uuid, false, false)
 		return

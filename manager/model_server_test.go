@@ -327,7 +327,9 @@ func (w *world) noteJob(p *process, c call, err bool) (more bool) {
 	}
 	p.mustRead = true // after a retake or a removal
 	if c.kind == callRemove && !err && c.done {
-		p.remember(func(m *roster.Memory) { m.Forget(c.queue) })
+		p.remember(func(m *roster.Memory) {
+			m.Released(roster.Handover{QueueID: c.queue, Epoch: c.epoch, Requester: c.given})
+		})
 	}
 	return !err && c.done
 }

@@ -153,11 +153,11 @@ func (r *reconciler) perform(ctx context.Context, actions []action) (again bool)
 func (r *reconciler) grant(ctx context.Context, row roster.ViewQueue) {
 	q := processor.Queue{
 		ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: row.Cursor, Epoch: row.Epoch, Crashes: row.Crashes,
-		Partition: r.view.PartitionVersion, FailingSince: r.reg.localTime(row.FailingSince), PartedFrom: row.PartedFrom,
+		Partition: r.view.PartitionVersion, FailingSince: r.reg.localTime(row.FailingSince),
 		Limits: limitsOf(row),
 	}
 	r.log.LogAttrs(ctx, slog.LevelInfo, "queue granted", slog.String("queue", row.ID), slog.Int64("epoch", row.Epoch))
-	r.logInternal(ctx, r.proc.Grant(r.view.placed(ctx, q), cmp.Or(row.Total, r.view.QueueTotal)))
+	r.logInternal(ctx, r.proc.Grant(r.view.placed(ctx, q, row), cmp.Or(row.Total, r.view.QueueTotal)))
 	delete(r.stages, row.ID)
 	r.moved(MoveGranted, row.ID, row.Epoch)
 }
@@ -271,9 +271,14 @@ func (r *reconciler) release(releases []action) *job {
 // split or merged (N3), or it takes a queue back, under a new epoch, whose release was sent and did not happen (H3).
 func (r *reconciler) moveOne(a action) *job {
 	finish, move, name := r.own().Retake, MoveRetaken, a.verb.String()
+	var given roster.Handover
 	if a.verb == remove {
 		r.retire(a.id, a.row.Epoch)
-		finish, move = r.own().FinishChange, MoveRemoved
+		move = MoveRemoved
+		finish = func(ctx context.Context, id string, epoch int64) (done bool, err error) {
+			given, done, err = r.own().FinishChange(ctx, id, epoch)
+			return done, err
+		}
 		if r.view.Resizing[a.id] > 0 {
 			move, name = MoveResized, "resize"
 			r.view.given = append(r.view.given, a.row)
@@ -283,7 +288,7 @@ func (r *reconciler) moveOne(a action) *job {
 		func(ctx context.Context) (bool, error) { return finish(ctx, a.id, a.row.Epoch) },
 		func(ctx context.Context) {
 			if a.verb == remove {
-				r.history.memory.Forget(a.id)
+				r.history.memory.Released(given)
 			}
 			r.log.LogAttrs(ctx, slog.LevelInfo, "queue "+move, slog.String("queue", a.id))
 			r.moved(move, a.id, a.row.Epoch)

@@ -128,7 +128,7 @@ func (s *sweeper) begin(ctx context.Context, claimed []runs.Sweep, free []roster
 func (s *sweeper) grant(ctx context.Context, sw *sweep, row roster.ViewQueue) {
 	q := processor.Queue{
 		ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: sw.Cursor, Epoch: row.Epoch,
-		Partition: s.view.PartitionVersion, Crashes: max(row.Crashes, sw.Recoveries), PartedFrom: row.PartedFrom,
+		Partition: s.view.PartitionVersion, Crashes: max(row.Crashes, sw.Recoveries),
 		Limits: limitsOf(row),
 		Run: &processor.Run{
 			ID: sw.RunID, Key: sw.Key, Params: sw.Params, TraceParent: sw.TraceParent,
@@ -139,7 +139,7 @@ func (s *sweeper) grant(ctx context.Context, sw *sweep, row roster.ViewQueue) {
 	s.log.LogAttrs(ctx, slog.LevelDebug, "sweep begins",
 		slog.String("queue", row.ID), slog.Int64("epoch", row.Epoch), slog.String("run", sw.RunID),
 		slog.Int("attempt", sw.Attempt))
-	s.logInternal(ctx, s.proc.Grant(s.view.placed(ctx, q), sw.QueueTotal))
+	s.logInternal(ctx, s.proc.Grant(s.view.placed(ctx, q, row), sw.QueueTotal))
 }
 
 // idle returns the queues that the processor must not work now: they have no sweep, or their run is over or paused.

@@ -166,9 +166,6 @@ func (d dataCheck) epochs(ctx context.Context, db *sqldb.DB, data *center.Data, 
 
 // aheadText says by how much a row is ahead.
 func aheadText(a roster.AheadRow) string {
-	if a.QueueID == "" {
-		return fmt.Sprintf("the number of queues of %s (epoch %d, in the roster %d)", a.TaskType, a.Epoch, a.RosterEpoch)
-	}
 	return fmt.Sprintf("queue %s of %s (epoch %d of %s, in the roster %d)", a.QueueID, a.TaskType, a.Epoch,
 		ServerName(a.Server), a.RosterEpoch)
 }

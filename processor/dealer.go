@@ -84,12 +84,12 @@ type Queue struct {
 	Epoch     int64  // rises with every change of owner; the fence compares it
 	Run       *Run   // the run that sweeps the queue under this grant; nil in mode CONTINUOUS
 
-	// Database is the name of the data database that has the items of the queue; empty for the roster's database. Floor is
-	// the least epoch of the present number of queues. PartedFrom says which queues had its items before it was split or
-	// merged. All are for Env.Enter.
-	Database   string
-	Floor      int64
-	PartedFrom string
+	// Database is the name of the data database that has the items of the queue; empty for the roster's database. Division
+	// and GrantedTotal say which items the roster gives to the queue: in a run, Selection.Total may be that of an earlier
+	// division. All are for Env.Enter.
+	Database     string
+	Division     string
+	GrantedTotal int
 
 	Limits QueueLimits // its own bounds when it was granted; SetLimits changes them
 

@@ -20,7 +20,7 @@ func (r queueSteps) finishRemoval(name, queue string) bool {
 // finishRemovalUnder is finishRemoval under another epoch.
 func (r queueSteps) finishRemovalUnder(name, queue string, epoch int64) bool {
 	r.Helper()
-	done, err := r.c.Roster().Server(r.task, r.uuid(name)).FinishChange(r.Context(), queue, epoch)
+	_, done, err := r.c.Roster().Server(r.task, r.uuid(name)).FinishChange(r.Context(), queue, epoch)
 	r.must(err)
 	return done
 }
@@ -61,6 +61,9 @@ func testAddQueue(t *testing.T, c *center.Center) {
 		r.wantOwners("A", "A", "B")
 		if diff := cmp.Diff([]string{"ADDED", "GRANTED"}, r.eventKinds("west")); diff != "" {
 			t.Fatalf("events of queue west (-want +got):\n%s", diff)
+		}
+		if all := r.readColumn("SELECT DISTINCT division FROM schedule_queue WHERE task_type = '%s'", r.task); len(all) != 1 {
+			t.Fatalf("the queues are of the divisions %q, want one", all)
 		}
 	})
 	t.Run("N2 H3 a removal sent before the withdrawal finds another epoch", func(t *testing.T) {

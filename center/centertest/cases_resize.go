@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
@@ -94,6 +96,9 @@ func testSplit(t *testing.T, c *center.Center) {
 		}
 		if r.epoch("3") <= old {
 			t.Fatalf("queue 3 has epoch %d, want one above that of the queue it was split from, %d", r.epoch("3"), old)
+		}
+		if all := r.readColumn("SELECT DISTINCT division FROM schedule_queue WHERE task_type = '%s'", r.task); len(all) != 1 || all[0] == "" {
+			t.Fatalf("after the split the queues are of the divisions %q, want one", all)
 		}
 		if diff := cmp.Diff([]string{"RESIZING", "RESIZED"}, r.eventKinds("1")[len(r.eventKinds("1"))-2:]); diff != "" {
 			t.Fatalf("last events of queue 1 (-want +got):\n%s", diff)
@@ -196,6 +201,28 @@ func testSplit(t *testing.T, c *center.Center) {
 			t.Fatal("the queue was not split after the transaction")
 		}
 	})
+	t.Run("N3 L5 a split that skips a row is retried once per interval", func(t *testing.T) {
+		if !needsRowLocks(t, c) {
+			return
+		}
+		r := newFixture(t, c, center.Settings{Queues: 2, Splittable: true, MaxQueuesPerServer: 1})
+		r.join("A")
+		r.wantTotals("0/2 A", "1/2 -")
+		tx, err := c.DB().BeginTx(t.Context(), nil)
+		r.must(err)
+		defer tx.Rollback()
+		_, err = tx.ExecContext(t.Context(), "UPDATE schedule_queue SET gmt_modified = gmt_modified WHERE task_type = '"+r.task+"' AND queue_id = '1'")
+		r.must(err)
+		r.resize("1", 4)
+		locks, elapsed := r.beatAndPlan(20, "A")
+		if most := 2 + int64(elapsed/time.Second); locks > most {
+			t.Fatalf("the lock row was taken %d times in %s, want at most %d", locks, elapsed, most)
+		}
+		r.must(tx.Rollback())
+		r.backdatePlan("'2020-01-01 00:00:00.000000'")
+		r.beatAndPlan(1, "A")
+		r.wantTotals("0/2 A", "1/4 -", "3/4 -")
+	})
 	t.Run("N3 a request is withdrawn with the present total", func(t *testing.T) {
 		r := newFixture(t, c, splittable)
 		r.join("A")
@@ -243,6 +270,30 @@ func testMerge(t *testing.T, c *center.Center) {
 		r.finishChange(owners[1], "1")
 		if r.epoch("3") <= old+1 {
 			t.Fatalf("queue 3 came back with epoch %d, want one above %d", r.epoch("3"), old+1)
+		}
+	})
+	t.Run("N3 H6 the epoch of a merged queue is above all others", func(t *testing.T) {
+		r := split4(t)
+		r.exec("UPDATE schedule_queue SET epoch = 500 WHERE task_type = '%s' AND queue_id = '0'", r.task)
+		r.exec("UPDATE schedule_queue SET epoch = 300 WHERE task_type = '%s' AND queue_id = '3'", r.task)
+		r.resize("1", 2)
+		r.finishChange("B", "1")
+		r.finishChange("B", "3")
+		if epoch := r.epoch("1"); epoch <= 500 {
+			t.Fatalf("the merged queue has epoch %d, want one above 500", epoch)
+		}
+	})
+	t.Run("N3 H7 an owner learns who has a queue that it has changed", func(t *testing.T) {
+		r := split4(t)
+		r.resize("0", 8)
+		r.resize("1", 2)
+		for _, q := range []struct{ owner, id, given string }{{"A", "0", r.uuid("A")}, {"B", "1", ""}} {
+			epoch := r.epoch(q.id)
+			given, done, err := c.Roster().Server(r.task, r.uuid(q.owner)).FinishChange(t.Context(), q.id, epoch)
+			r.must(err)
+			if want := (roster.Handover{QueueID: q.id, Epoch: epoch, Requester: q.given}); !done || given != want {
+				t.Fatalf("queue %s was changed: %t, and given %+v, want %+v", q.id, done, given, want)
+			}
 		}
 	})
 	t.Run("N3 a queue of a dead owner merges when it expires", func(t *testing.T) {

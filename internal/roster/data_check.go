@@ -33,7 +33,7 @@ func (d Data) Check(ctx context.Context, db *sqldb.DB, row DataRow) error {
 	return d.sameMark(mark{row.Name, row.ID}, got, found)
 }
 
-// FenceRow is a row of rota_fence. Without a queue, its epoch is the least one of the present number of queues.
+// FenceRow is the row of a queue in rota_fence.
 type FenceRow struct {
 	TaskType string    `json:"task_type"`
 	QueueID  string    `json:"queue_id"`
@@ -44,8 +44,8 @@ type FenceRow struct {
 
 // FenceRows returns what is fenced in a data database.
 func (d Data) FenceRows(ctx context.Context, db *sqldb.DB) ([]FenceRow, error) {
-	list, err := sqldb.Records[FenceRow](ctx, db, `SELECT {columns} FROM rota_fence WHERE own_sign = ?
-		ORDER BY task_type, queue_id`, d.roster.OwnSign)
+	list, err := sqldb.Records[FenceRow](ctx, db, `SELECT {columns} FROM rota_fence
+		WHERE own_sign = ? AND queue_id <> '' ORDER BY task_type, queue_id`, d.roster.OwnSign)
 	return list, sqldb.Wrap(err, "read rota_fence")
 }
 
@@ -57,8 +57,8 @@ func (d Data) Ahead(ctx context.Context, rows []FenceRow) (ahead []AheadRow, err
 		place
 		Ownership
 	}
-	owners, err := sqldb.Records[owner](ctx, d.roster.DB, `SELECT task_type, queue_id, COALESCE(cur_server, ''), epoch
-		FROM schedule_queue WHERE own_sign = ?`, d.roster.OwnSign)
+	owners, err := sqldb.Records[owner](ctx, d.roster.DB, `SELECT task_type, queue_id, COALESCE(cur_server, ''), epoch,
+		division, queue_index, COALESCE(queue_total, 0) FROM schedule_queue WHERE own_sign = ?`, d.roster.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the epochs: %w", err)
 	}
@@ -66,21 +66,18 @@ func (d Data) Ahead(ctx context.Context, rows []FenceRow) (ahead []AheadRow, err
 	for _, o := range owners {
 		known[o.place] = o.Ownership
 	}
-	type bounds struct {
-		TaskType    string
-		High, Floor int64
+	type highest struct {
+		TaskType string
+		Epoch    int64
 	}
-	tasks, err := sqldb.Records[bounds](ctx, d.roster.DB, `SELECT task_type, epoch_high, partition_floor
+	tasks, err := sqldb.Records[highest](ctx, d.roster.DB, `SELECT task_type, epoch_high
 		FROM schedule_task_running WHERE own_sign = ?`, d.roster.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the epochs: %w", err)
 	}
 	high := map[string]int64{}
 	for _, t := range tasks {
-		high[t.TaskType] = t.High
-		if t.Floor > 0 { // else the lock row was rebuilt, and does not know it
-			known[place{t.TaskType, ""}] = Ownership{Epoch: t.Floor}
-		}
+		high[t.TaskType] = t.Epoch
 	}
 	for _, row := range rows {
 		o, found := known[place{row.TaskType, row.QueueID}]

@@ -17,10 +17,11 @@ type Memory struct {
 	ended  []Beats              // of sessions whose rows were gone
 }
 
-// Ownership is the owner of a queue and its epoch.
+// Ownership is the owner of a queue and its epoch, and which items the queue has under that epoch; zero: unknown.
 type Ownership struct {
 	Owner string
 	Epoch int64
+	Items
 }
 
 // mostTokens is how many heartbeats of a session Beats remembers, and mostEnded how many sessions Memory.
@@ -64,14 +65,17 @@ func (m *Memory) EndSession(b Beats) {
 // Note remembers the queues that a server owns in its view.
 func (m *Memory) Note(v View, uuid string) {
 	for _, q := range v.Queues {
-		if now := (Ownership{q.Owner, q.Epoch}); q.Owner == uuid && q.Epoch > m.queues[q.ID].Epoch {
+		if now := q.ownership(); q.Owner == uuid && q.Epoch > m.queues[q.ID].Epoch {
 			m.queues[q.ID] = now
 		}
 	}
 }
 
-// Released remembers that the database has acknowledged the release of a queue that the server owned under this epoch.
-func (m *Memory) Released(h Handover) { m.queues[h.QueueID] = Ownership{h.Requester, h.Epoch + 1} }
+// Released remembers that the database has acknowledged the release of a queue that the server owned under this epoch,
+// or that the server has given up or split the queue (FinishChange).
+func (m *Memory) Released(h Handover) {
+	m.queues[h.QueueID] = Ownership{Owner: h.Requester, Epoch: h.Epoch + 1}
+}
 
 // Saw remembers the owner and the epoch under which a data database has fenced a queue (F11).
 func (m *Memory) Saw(queueID string, o Ownership) {
@@ -80,16 +84,13 @@ func (m *Memory) Saw(queueID string, o Ownership) {
 	}
 }
 
-// Forget forgets a queue that is removed.
-func (m *Memory) Forget(queueID string) { delete(m.queues, queueID) }
-
 // Doubts reports whether a view of a server calls for CheckHistory: it contradicts the memory, or a queue is not in it
 // that the server owned and has not released. Mostly another server has taken it over.
 func (m *Memory) Doubts(v View, uuid string) bool {
 	owned := make(map[string]bool, len(v.Queues))
 	for _, q := range v.Queues {
 		owned[q.ID] = q.Owner == uuid
-		if m.queues[q.ID].contradictedBy(Ownership{q.Owner, q.Epoch}) {
+		if m.queues[q.ID].contradictedBy(q.ownership()) {
 			return true
 		}
 	}
@@ -133,9 +134,14 @@ func (m *Memory) High() (epoch int64) {
 }
 
 // contradictedBy reports whether a row proves that the database has lost what it had acknowledged. No statement lowers
-// the epoch of a queue, or gives it another owner under the same epoch (H6).
+// the epoch of a queue, or gives it another owner or other items under the same epoch (H6, N1, N3).
 func (o Ownership) contradictedBy(row Ownership) bool {
-	return row.Epoch < o.Epoch || row.Epoch == o.Epoch && row.Owner != o.Owner
+	return row.Epoch < o.Epoch || row.Epoch == o.Epoch && (row.Owner != o.Owner || o.otherItems(row))
+}
+
+// otherItems reports whether the queue is known to have other items in a row.
+func (o Ownership) otherItems(row Ownership) bool {
+	return o.Items != Items{} && row.Items != Items{} && o.Items != row.Items
 }
 
 // Remains are what the tables have of a session: its row, or that in the history of servers.
@@ -176,6 +182,9 @@ func (m *Memory) Contradictions(r Rows, taskType string) (list []Contradiction) 
 		known := m.queues[id]
 		if row, there := r.Queues[id]; there && known.contradictedBy(row) {
 			text := fmt.Sprintf("queue %s of %s is at %s, and was at %s", id, taskType, row, known)
+			if known.otherItems(row) {
+				text += fmt.Sprintf(" with other items (%s, and now %s)", known.Items, row.Items)
+			}
 			list = append(list, Contradiction{Text: text, Epoch: known.Epoch})
 		}
 	}
@@ -285,7 +294,8 @@ func (p Planner) ownerships(ctx context.Context, q sqldb.Eacher, ids []string) (
 		if err != nil {
 			return nil, err
 		}
-		list, err := sqldb.Records[row](ctx, q, `SELECT q.queue_id, q.cur_server, q.epoch`+from+` AND q.`+validEpoch+`
+		list, err := sqldb.Records[row](ctx, q, `SELECT q.queue_id, q.cur_server, q.epoch, q.division,
+			q.queue_index, COALESCE(q.queue_total, 0)`+from+` AND q.`+validEpoch+`
 			ORDER BY q.queue_id`, args...)
 		if err != nil {
 			return nil, err

@@ -10,21 +10,64 @@ import (
 // H7: which rows of a queue contradict what its process remembers.
 func TestOwnershipIsContradicted(t *testing.T) {
 	t.Parallel()
-	known := Ownership{"A", 7}
+	known := Ownership{Owner: "A", Epoch: 7}
 	for _, c := range []struct {
 		row  Ownership
 		want bool
 	}{
-		{Ownership{"A", 7}, false},
-		{Ownership{"B", 8}, false},
-		{Ownership{"", 8}, false},
-		{Ownership{"A", 6}, true},
-		{Ownership{"B", 6}, true},
-		{Ownership{"B", 7}, true},
-		{Ownership{"", 7}, true},
+		{Ownership{Owner: "A", Epoch: 7}, false},
+		{Ownership{Owner: "B", Epoch: 8}, false},
+		{Ownership{Owner: "", Epoch: 8}, false},
+		{Ownership{Owner: "A", Epoch: 6}, true},
+		{Ownership{Owner: "B", Epoch: 6}, true},
+		{Ownership{Owner: "B", Epoch: 7}, true},
+		{Ownership{Owner: "", Epoch: 7}, true},
+		{Ownership{"A", 7, Items{"x", 1, 4}}, false}, // the memory does not know which items it had
 	} {
 		if got := known.contradictedBy(c.row); got != c.want {
 			t.Errorf("%v contradicts %v: %t, want %t", c.row, known, got, c.want)
+		}
+	}
+}
+
+// H7 N3: a queue has the same items as long as it has the same epoch.
+func TestItemsContradict(t *testing.T) {
+	t.Parallel()
+	known := Ownership{"A", 7, Items{"x", 1, 4}}
+	for _, c := range []struct {
+		row  Ownership
+		want bool
+	}{
+		{known, false},
+		{Ownership{"A", 8, Items{"x", 1, 8}}, false},
+		{Ownership{"A", 7, Items{"x", 1, 8}}, true},
+		{Ownership{"A", 7, Items{"y", 1, 4}}, true},
+		{Ownership{Owner: "A", Epoch: 7}, false},
+	} {
+		if got := known.contradictedBy(c.row); got != c.want {
+			t.Errorf("%v contradicts %v: %t, want %t", c.row, known, got, c.want)
+		}
+	}
+}
+
+// H7 F11: what a data database has fenced is the proof if it has a later epoch than the memory, or the same one for
+// another server, which the process has not owned since.
+func TestMemorySaw(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ known, saw, want Ownership }{
+		{Ownership{Owner: "A", Epoch: 7}, Ownership{Owner: "B", Epoch: 8}, Ownership{Owner: "B", Epoch: 8}},
+		{Ownership{Owner: "A", Epoch: 7}, Ownership{Owner: "B", Epoch: 7}, Ownership{Owner: "B", Epoch: 7}},
+		{Ownership{Owner: "A", Epoch: 7}, Ownership{Owner: "B", Epoch: 6}, Ownership{Owner: "A", Epoch: 7}},
+	} {
+		m := NewMemory()
+		m.Note(View{Queues: []ViewQueue{{ID: "0", Owner: c.known.Owner, Epoch: c.known.Epoch}}}, c.known.Owner)
+		m.Saw("0", c.saw)
+		if got := m.queues["0"]; got != c.want {
+			t.Errorf("%v, and then %v: the memory is %v, want %v", c.known, c.saw, got, c.want)
+		}
+		rows := Rows{Queues: map[string]Ownership{"0": c.known}}
+		if list := m.Contradictions(rows, "settle"); len(list) > 0 != (c.want != c.known) {
+			t.Errorf("%v, and then %v: the proofs are %v", c.known, c.saw, list)
 		}
 	}
 }
@@ -101,13 +144,13 @@ func TestMemoryDoubts(t *testing.T) {
 	}
 
 	known := m.Snapshot()
-	rows := map[string]Ownership{"0": {"other", 8}, "1": {"me", 5}}
+	rows := map[string]Ownership{"0": {Owner: "other", Epoch: 8}, "1": {Owner: "me", Epoch: 5}}
 	m.Settle(known, HistoryCheck{Waiting: true, Rows: rows})
-	if m.queues["0"] != (Ownership{"me", 5}) || m.High() != 6 {
+	if m.queues["0"] != (Ownership{Owner: "me", Epoch: 5}) || m.High() != 6 {
 		t.Fatalf("the memory is %v, want it unchanged while an operator is waited for", m.queues)
 	}
 	m.Settle(known, HistoryCheck{Rows: rows})
-	if _, there := m.queues["1"]; there || m.queues["0"] != (Ownership{"other", 8}) || m.Doubts(view(), "me") {
+	if _, there := m.queues["1"]; there || m.queues["0"] != (Ownership{Owner: "other", Epoch: 8}) || m.Doubts(view(), "me") {
 		t.Fatalf("the memory is %v, want the row of queue 0, and nothing of queue 1", m.queues)
 	}
 }

@@ -20,6 +20,7 @@ type NamedQueue struct {
 	Total    int // of a numbered queue: it has the items with mod(id, Total) = Index; 0 for a name
 	Owner    string
 	Epoch    int64
+	Division string
 	Removing bool `db:"-"`
 }
 
@@ -32,7 +33,7 @@ var ErrNumbered = errors.New("the queues have numbers, so that only their number
 // NamedQueues returns the queues in the order of their index. It also returns ErrNumbered if they have numbers.
 func (l *LockTx) NamedQueues(ctx context.Context) (queues []NamedQueue, err error) {
 	queues, err = sqldb.Records[NamedQueue](ctx, l, `SELECT queue_id, queue_index,
-		COALESCE(queue_total, 0), cur_server, epoch FROM schedule_queue
+		COALESCE(queue_total, 0), cur_server, epoch, division FROM schedule_queue
 		WHERE `+ofTask+` ORDER BY queue_index, queue_id`, l.TaskType, l.OwnSign)
 	numbered := true
 	for i := range queues {
@@ -56,14 +57,13 @@ func InsertQueues(ctx context.Context, l *LockTx, queues []QueueRow) error {
 	if len(base) > 0 {
 		queues = base
 	}
-	if err := insertQueueRows(ctx, l, queues, pastWindows(l)); err != nil {
+	if err := insertQueueRows(ctx, l, queues, newDivision(), pastWindows(l)); err != nil {
 		return err
 	}
 	if err := cloneQueueSettings(ctx, l); err != nil {
 		return err
 	}
-	err = l.setLockRow(ctx, `queue_total = ?, partition_floor = ?, membership_version = membership_version + 1`,
-		len(queues), l.EpochHigh+1)
+	err = l.setLockRow(ctx, `queue_total = ?, membership_version = membership_version + 1`, len(queues))
 	return sqldb.Wrap(err, "set the number of queues")
 }
 
@@ -74,9 +74,8 @@ type QueueRow struct {
 	Total     int // of a numbered queue; 0 for a name
 	Parameter string
 
-	Cursor     string  `db:"-"` // of the queue that it was split from
-	Crashes    int     `db:"-"` // likewise
-	PartedFrom origins `db:"-"`
+	Cursor  string `db:"-"` // of the queue that it was split from
+	Crashes int    `db:"-"` // likewise
 }
 
 // NumberedQueues returns the queues with the numbers below total.
@@ -111,18 +110,18 @@ func baseQueues(ctx context.Context, l *LockTx) (queues []QueueRow, err error) {
 // because a queue does not repeat a window that it missed.
 func pastWindows(l *LockTx) any { return l.Dialect.Time(l.Now.Add(-time.Microsecond)) }
 
-// insertQueueRows inserts queues that count as done in the permit windows up to windowDone. Their epochs start above
-// each epoch that this roster has used (H6).
-func insertQueueRows(ctx context.Context, l *LockTx, queues []QueueRow, windowDone any) error {
+// insertQueueRows inserts queues of a division that count as done in the permit windows up to windowDone. Their epochs
+// start above each epoch that this roster has used (H6).
+func insertQueueRows(ctx context.Context, l *LockTx, queues []QueueRow, division string, windowDone any) error {
 	for part := range slices.Chunk(queues, InsertRows) {
 		args := make([]any, 0, 11*len(part))
 		for _, q := range part {
 			args = append(args, l.TaskType, l.OwnSign, q.ID, q.Index, sqldb.NullIf0(q.Total), q.Parameter, q.Cursor, q.Crashes,
-				originsColumn(q.PartedFrom), l.EpochHigh+1, windowDone)
+				division, l.EpochHigh+1, windowDone)
 		}
 		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}), ", len(part)), ", ")
 		_, err := l.Exec(ctx, `INSERT INTO schedule_queue (task_type, own_sign, queue_id, queue_index, queue_total,
-			queue_parameter, cursor_value, crash_count, parted_from, epoch, window_done_at, gmt_created, gmt_modified)
+			queue_parameter, cursor_value, crash_count, division, epoch, window_done_at, gmt_created, gmt_modified)
 			VALUES `+values, args...)
 		if err != nil {
 			return fmt.Errorf("insert the queues: %w", err)
@@ -159,18 +158,20 @@ func (o Operator) AddQueue(ctx context.Context, taskType, queueID, parameter str
 		if len(queues) == MaxQueues {
 			return fmt.Errorf("there are %d queues already, which is the maximum", MaxQueues)
 		}
-		return addQueue(ctx, l, QueueRow{ID: queueID, Index: queues[len(queues)-1].Index + 1, Parameter: parameter}, o.actor)
+		last := queues[len(queues)-1]
+		row := QueueRow{ID: queueID, Index: last.Index + 1, Parameter: parameter}
+		return addQueue(ctx, l, row, last.Division, o.actor)
 	})
 	return sqldb.Prefix(err, "add queue %q to", queueID)
 }
 
 // addQueue inserts the row of a queue.
-func addQueue(ctx context.Context, l *LockTx, q QueueRow, actor string) error {
+func addQueue(ctx context.Context, l *LockTx, q QueueRow, division, actor string) error {
 	cancelRemoval(l, q.ID) // the id is still listed, and has its pin, if the row was deleted by hand
 	if err := deleteLostSettings(ctx, l); err != nil {
 		return err
 	}
-	if err := insertQueueRows(ctx, l, []QueueRow{q}, pastWindows(l)); err != nil {
+	if err := insertQueueRows(ctx, l, []QueueRow{q}, division, pastWindows(l)); err != nil {
 		return err
 	}
 	if err := l.queuesChanged(ctx, 1); err != nil {
@@ -237,18 +238,20 @@ func removeQueue(ctx context.Context, l *LockTx, q NamedQueue, actor string) err
 }
 
 // FinishChange changes a queue that is to be removed (N2), split or merged (N3) and that this server has drained. It
-// reports whether it did: it does not if the request was withdrawn. After a split, the server owns the queue under the
-// next epoch; otherwise it has given it up. Whatever the reply, the server must not work the queue again under the old
-// epoch: to keep it, it calls Retake (H3).
-func (s Server) FinishChange(ctx context.Context, queueID string, epoch int64) (done bool, err error) {
+// reports whether it did: it does not if the request was withdrawn. given then says who got the queue under the next
+// epoch, for Memory.Released: the server itself after a split, and otherwise nobody. Whatever the reply, the server must
+// not work the queue again under the old epoch: to keep it, it calls Retake (H3).
+func (s Server) FinishChange(ctx context.Context, queueID string, epoch int64) (given Handover, done bool, err error) {
 	err = s.roster.UnderLock(ctx, s.taskType, func(ctx context.Context, l *LockTx) (err error) {
-		done, err = finishChange(ctx, l, s, QueueEpoch{queueID, epoch})
+		given = Handover{QueueID: queueID, Epoch: epoch}
+		done, err = finishChange(ctx, l, s, &given)
 		return err
 	})
-	return done && err == nil, sqldb.Prefix(err, "change queue %q of", queueID)
+	return given, done && err == nil, sqldb.Prefix(err, "change queue %q of", queueID)
 }
 
-func finishChange(ctx context.Context, l *LockTx, s Server, q QueueEpoch) (done bool, err error) {
+func finishChange(ctx context.Context, l *LockTx, s Server, given *Handover) (done bool, err error) {
+	q := QueueEpoch{given.QueueID, given.Epoch}
 	_, resizes := l.Resizing[q.ID]
 	if !resizes && !slices.Contains(l.removing, q.ID) {
 		return false, nil
@@ -261,6 +264,7 @@ func finishChange(ctx context.Context, l *LockTx, s Server, q QueueEpoch) (done 
 			return false, nil // a plan raises the epoch first (H8)
 		}
 		if done, err = splitDrained(ctx, l, s, q); done || err != nil {
+			given.Requester = s.uuid
 			return done, planNow(ctx, l, s, err)
 		}
 	}

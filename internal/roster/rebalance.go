@@ -353,6 +353,16 @@ func planDue(lockRow string) string {
 	OR epoch_floor < %s)`, soonReserved, skipRetryInterval.Milliseconds(), environmentFloor(lockRow))
 }
 
+// noteSkipped makes the next attempt due, as after a plan that skipped changes (L5).
+func (l *LockTx) noteSkipped(ctx context.Context) error {
+	l.versions.skipped = true
+	list, err := l.versions.skippedColumn()
+	if err != nil {
+		return err
+	}
+	return l.setLockRow(ctx, `skipped = ?`, list)
+}
+
 // skippedColumn returns the value of the column `skipped`: NULL if the plan skipped nothing, otherwise a JSON list of
 // the queues that are to move. The owner drains the queues in the list. A queue whose request the plan withdraws is not
 // in it, because this queue stays where it is.
@@ -360,7 +370,7 @@ func (v versions) skippedColumn() (any, error) {
 	if !v.skipped {
 		return nil, nil
 	}
-	return sqldb.JSON(v.toMove)
+	return sqldb.JSON(append([]string{}, v.toMove...))
 }
 
 // queuesToMove returns the queues of the changes that move a queue.

@@ -129,10 +129,9 @@ func withdrawRepartition(ctx context.Context, l *LockTx, actor string, why error
 	return l.Record(ctx, Event{Kind: EventRepartition, Actor: actor, Reason: "the request was withdrawn: " + why.Error()})
 }
 
-// changeQueueTotal raises the epoch of each of the queues above all epochs so far, so that items selected under the old
-// number are rejected: by as much as after a loss of history, because data databases compare epochs of the old and the
-// new number, also of histories that were lost (F11). It deletes the queues above the new number and inserts the
-// missing ones. It counts the rows and does not rely on queue_total.
+// changeQueueTotal begins a new division of the items, and raises the epoch of each of the queues above all epochs so
+// far, so that items selected under the old number are rejected. It deletes the queues above the new number and inserts
+// the missing ones. It counts the rows and does not rely on queue_total.
 func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []NamedQueue) error {
 	done, err := earliestWindowDone(ctx, l)
 	if err != nil {
@@ -140,9 +139,6 @@ func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []Nam
 	}
 	if err := RaiseEpochHigh(ctx, l); err != nil {
 		return err
-	}
-	if high := floorAbove(l.EpochHigh); high < sqldb.MaxEpoch {
-		l.EpochHigh = high
 	}
 	if err := l.deleteRows(ctx, "schedule_queue", `queue_index >= ?`, l.RequestedTotal); err != nil {
 		return err
@@ -164,18 +160,19 @@ func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []Nam
 	if err := l.queuesRemoved(ctx, l, "FAILED", "there are fewer queues now: rerun the run", gone); err != nil {
 		return err
 	}
-	_, err = l.Exec(ctx, `UPDATE schedule_queue SET queue_total = ?, parted_from = NULL, epoch = ?, window_done_at = ?,
+	division := newDivision()
+	_, err = l.Exec(ctx, `UPDATE schedule_queue SET queue_total = ?, division = ?, epoch = ?, window_done_at = ?,
 		failing_since = NULL, req_server = NULL, req_since = NULL, gmt_modified = {now} WHERE `+ofTask,
-		l.RequestedTotal, l.EpochHigh+1, done, l.TaskType, l.OwnSign)
+		l.RequestedTotal, division, l.EpochHigh+1, done, l.TaskType, l.OwnSign)
 	if err != nil {
 		return err
 	}
-	if err := insertQueueRows(ctx, l, missing, done); err != nil {
+	if err := insertQueueRows(ctx, l, missing, division, done); err != nil {
 		return err
 	}
 	err = l.setLockRow(ctx, `queue_total = requested_total, requested_total = NULL, epoch_high = ?,
-		partition_floor = ?, partition_version = partition_version + 1, membership_version = membership_version + 1,
-		plan_version = plan_version + 1`, l.EpochHigh, l.EpochHigh+1)
+		partition_version = partition_version + 1, membership_version = membership_version + 1,
+		plan_version = plan_version + 1`, l.EpochHigh)
 	if err == nil {
 		err = l.queuesChangedForAll(ctx)
 	}

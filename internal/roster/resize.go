@@ -86,34 +86,7 @@ type sizedQueue struct {
 	Parameter, Cursor string
 	Crashes           int
 	WindowDone        time.Time
-	PartedFrom        origins
 	Set               QueueSetting
-}
-
-// origins are the queues that had the items of a queue before it was split or merged, with an epoch above those under
-// which they had them. A data database fences them up to it before the first select of the queue (F11).
-type origins = sqldb.Map[int64]
-
-// originsColumn returns the value of the column `parted_from`.
-func originsColumn(o origins) any {
-	if len(o) == 0 {
-		return nil
-	}
-	return o
-}
-
-// withOrigins returns the origins of a queue that has items of other queues from now on. Their epochs are those that
-// follow the last owners.
-func withOrigins(of []sizedQueue, queueID string, epochs ...int64) origins {
-	all := origins{}
-	for i, q := range of {
-		for id, epoch := range q.PartedFrom {
-			all[id] = max(all[id], epoch)
-		}
-		all[q.ID] = max(all[q.ID], epochs[i])
-	}
-	delete(all, queueID)
-	return all
 }
 
 // sizedQueues are all queues of a roster by their ids.
@@ -121,7 +94,7 @@ type sizedQueues map[string]sizedQueue
 
 func readSizedQueues(ctx context.Context, l *LockTx) (sizedQueues, error) {
 	list, err := sqldb.Records[sizedQueue](ctx, l, `SELECT queue_id, queue_index, COALESCE(queue_total, 0), cur_server,
-		epoch, queue_parameter, cursor_value, crash_count, window_done_at, parted_from, `+queueSettingColumns+`
+		epoch, division, queue_parameter, cursor_value, crash_count, window_done_at, `+queueSettingColumns+`
 		FROM schedule_queue LEFT JOIN schedule_queue_setting USING (task_type, own_sign, queue_id)
 		WHERE `+ofTask+` ORDER BY queue_index, queue_id`, l.TaskType, l.OwnSign)
 	queues := make(sizedQueues, len(list))

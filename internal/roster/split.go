@@ -48,10 +48,9 @@ func splitQueue(ctx context.Context, l *LockTx, q sizedQueue, actor string) erro
 	for i := q.Index + q.Total; i < total; i += q.Total {
 		parts = append(parts, QueueRow{
 			ID: fmt.Sprint(i), Index: i, Total: total, Parameter: q.Parameter, Cursor: q.Cursor, Crashes: q.Crashes,
-			PartedFrom: withOrigins([]sizedQueue{q}, fmt.Sprint(i), q.Epoch+1),
 		})
 	}
-	if err := insertQueueRows(ctx, l, parts, l.Dialect.TimeOrNull(q.WindowDone)); err != nil {
+	if err := insertQueueRows(ctx, l, parts, q.Division, l.Dialect.TimeOrNull(q.WindowDone)); err != nil {
 		return err
 	}
 	for _, part := range parts {
@@ -171,7 +170,7 @@ func changeFree(ctx context.Context, l *LockTx, family []sizedQueue, total int, 
 		return false, err
 	}
 	if len(free) < len(ids) {
-		return false, l.membershipChanged(ctx) // a plan is due, which tries again
+		return false, l.noteSkipped(ctx)
 	}
 	if total > family[0].Total {
 		return true, splitQueue(ctx, l, family[0], actor)
@@ -182,13 +181,13 @@ func changeFree(ctx context.Context, l *LockTx, family []sizedQueue, total int, 
 // mergeQueues merges queues that nobody works into the first of them. Their rows are locked.
 func mergeQueues(ctx context.Context, l *LockTx, family []sizedQueue, total int, actor string) error {
 	first, gone := family[0], family[1:]
+	if err := RaiseEpochHigh(ctx, l); err != nil {
+		return err
+	}
 	crashes, windowDone := first.Crashes, first.WindowDone
 	var events []Event
-	epochs := make([]int64, len(family))
-	for i, q := range family {
-		epochs[i] = q.Epoch // it has no owner: the last one had an earlier epoch
+	for _, q := range family {
 		delete(l.Resizing, q.ID)
-		l.EpochHigh = max(l.EpochHigh, q.Epoch)
 		crashes = max(crashes, q.Crashes)
 		if q.WindowDone.Before(windowDone) { // the zero time is before all others
 			windowDone = q.WindowDone
@@ -209,9 +208,8 @@ func mergeQueues(ctx context.Context, l *LockTx, family []sizedQueue, total int,
 		return err
 	}
 	_, err := l.Exec(ctx, `UPDATE schedule_queue SET failing_since = NULL, queue_total = ?, epoch = ?, crash_count = ?,
-		window_done_at = ?, parted_from = ?, gmt_modified = {now} WHERE `+ofTask+` AND queue_id = ?`,
-		total, l.EpochHigh+1, crashes, l.Dialect.TimeOrNull(windowDone),
-		originsColumn(withOrigins(family, first.ID, epochs...)), l.TaskType, l.OwnSign, first.ID)
+		window_done_at = ?, gmt_modified = {now} WHERE `+ofTask+` AND queue_id = ?`,
+		total, l.EpochHigh+1, crashes, l.Dialect.TimeOrNull(windowDone), l.TaskType, l.OwnSign, first.ID)
 	if err != nil {
 		return fmt.Errorf("merge the queues %s: %w", idsOf(family), err)
 	}

@@ -15,7 +15,6 @@ type View struct {
 	Version          int64 // of the server's queues: rises with each change of them, below 0 if it is unknown (S2)
 	PlanVersion      int64
 	PartitionVersion int64
-	PartitionFloor   int64 // no epoch of an earlier number of queues was that high
 	QueueTotal       int
 	Removing         []string       // queues that are to be removed (N2)
 	Resizing         sqldb.Map[int] // queues that are to be split or merged, with their new totals (N3)
@@ -28,14 +27,14 @@ func (s Server) View(ctx context.Context, given ...ViewQueue) (View, error) {
 	// An index finds the queues by the uuid. The statement does not sort, and the UNION is not part of another
 	// SELECT: for either MariaDB would write the rows to a temporary file.
 	columns := `SELECT ` + queueVersionColumn("r.task_type", "r.own_sign", "?") + `,
-		r.plan_version, r.partition_version, r.partition_floor, r.queue_total, r.removing, r.resizing,
+		r.plan_version, r.partition_version, r.queue_total, r.removing, r.resizing,
 		CASE WHEN q.task_type = r.task_type AND q.own_sign = r.own_sign THEN q.queue_id END,
 		COALESCE(q.queue_index, 0), COALESCE(q.queue_total, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0),
 		COALESCE(q.plan_version, 0),
 		q.queue_parameter, q.cursor_value,
 		CASE WHEN q.req_since > {now} OR EXISTS (SELECT 1 FROM schedule_server s WHERE s.uuid = q.req_server
 			AND s.heartbeat_time > q.req_since) THEN 1 ELSE 0 END,
-		q.window_done_at, COALESCE(q.crash_count, 0), q.failing_since, q.parted_from,
+		q.window_done_at, COALESCE(q.crash_count, 0), q.failing_since, q.division,
 		p.rate_per_second, p.max_in_flight, p.weight
 		FROM schedule_task_running r `
 	type row struct {
@@ -104,12 +103,17 @@ type ViewQueue struct {
 	// FailingSince is when the calls of the queue began to do nothing but fail, if an owner has found that (X7); else
 	// zero.
 	FailingSince time.Time
-	PartedFrom   string // the column, for Fence.Raise
+	Division     string // of the items among the queues, for Fence.Raise
 	QueueLimits
 	// Changing says that the owner drains the queue and calls FinishChange: the queue is removed (N2), split or merged
 	// (N3).
 	Changing bool `db:"-"`
 }
+
+// Items returns which items the queue has.
+func (q ViewQueue) Items() Items { return Items{q.Division, q.Index, q.Total} }
+
+func (q ViewQueue) ownership() Ownership { return Ownership{q.Owner, q.Epoch, q.Items()} }
 
 // WatchRange is the servers that a server watches: the next four in the order of their uuids, where the first follows
 // the last. So each server is watched, and a heartbeat costs the same in a large roster as in a small one. If a server

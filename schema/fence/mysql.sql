@@ -8,14 +8,17 @@ CREATE TABLE IF NOT EXISTS rota_data (
     gmt_created DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6))  -- when the row was inserted
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- Under which epoch the owner of a queue works here. The row without a queue_id has the least epoch of the present
--- number of queues.
+-- Under which epoch the owner of a queue works here, and which items the queue has. The row without a queue_id is the
+-- lock of those that change which queues have the items of the task type.
 CREATE TABLE IF NOT EXISTS rota_fence (
     task_type    VARCHAR(100) NOT NULL,                            -- name of the task type
     own_sign     VARCHAR(50)  NOT NULL,                            -- environment
     queue_id     VARCHAR(150) NOT NULL,                            -- the queue
     cur_server   VARCHAR(150) NOT NULL,                            -- server that works the queue here
     epoch        BIGINT       NOT NULL,                            -- its epoch; lower ones are rejected
+    division     VARCHAR(50)  NULL,                                -- the division of the items that the queue belongs to; NULL: other queues have its items now
+    queue_index  BIGINT       NOT NULL,                            -- of a numbered queue: it has the items with mod(id, queue_total) = queue_index
+    queue_total  BIGINT       NOT NULL,                            -- likewise; 0 for a name
     cursor_value TEXT         NOT NULL,                            -- how far a dealer with a cursor has read
     raised_at    DATETIME(6)  NOT NULL,                            -- when the epoch last rose
     gmt_modified DATETIME(6)  NOT NULL,                            -- when the row last changed

@@ -8,14 +8,17 @@ CREATE TABLE IF NOT EXISTS rota_data (
     gmt_created timestamptz(6)   NOT NULL DEFAULT clock_timestamp()  -- when the row was inserted
 );
 
--- Under which epoch the owner of a queue works here. The row without a queue_id has the least epoch of the present
--- number of queues.
+-- Under which epoch the owner of a queue works here, and which items the queue has. The row without a queue_id is the
+-- lock of those that change which queues have the items of the task type.
 CREATE TABLE IF NOT EXISTS rota_fence (
     task_type    text COLLATE "C" NOT NULL,                           -- name of the task type
     own_sign     text COLLATE "C" NOT NULL,                           -- environment
     queue_id     text COLLATE "C" NOT NULL,                           -- the queue
     cur_server   text COLLATE "C" NOT NULL,                           -- server that works the queue here
     epoch        bigint           NOT NULL,                           -- its epoch; lower ones are rejected
+    division     text COLLATE "C" NULL,                               -- the division of the items that the queue belongs to; NULL: other queues have its items now
+    queue_index  bigint           NOT NULL,                           -- of a numbered queue: it has the items with mod(id, queue_total) = queue_index
+    queue_total  bigint           NOT NULL,                           -- likewise; 0 for a name
     cursor_value text             NOT NULL,                           -- how far a dealer with a cursor has read
     raised_at    timestamptz(6)   NOT NULL,                           -- when the epoch last rose
     gmt_modified timestamptz(6)   NOT NULL,                           -- when the row last changed

@@ -123,7 +123,6 @@ CREATE TABLE schedule_task_running (
     planner_version    bigint           NOT NULL DEFAULT 1,      -- rules by which the planner divides the queues
     epoch_high         bigint           NOT NULL DEFAULT 0,      -- highest epoch of any queue that was deleted; new queues start above it
     epoch_floor        bigint           NOT NULL DEFAULT 0,      -- the epoch_floor of the environment that the queues of this row are raised above
-    partition_floor    bigint           NOT NULL DEFAULT 0,      -- no queue of an earlier number of queues had an epoch that high; the queues of this number start there
     audited_at         timestamptz(6)   NULL,                    -- when a server last compared the whole assignment with its plan
     last_assign_time   timestamptz(6)   NULL,                    -- when the last plan was written
     last_assign_server text COLLATE "C" NULL,                    -- server that wrote it
@@ -143,7 +142,6 @@ CREATE TABLE schedule_task_running (
     CONSTRAINT ck_schedule_task_running_planner_version CHECK (planner_version BETWEEN 1 AND 1000000),
     CONSTRAINT ck_schedule_task_running_epoch_high CHECK (epoch_high BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_task_running_epoch_floor CHECK (epoch_floor BETWEEN 0 AND 1000000000000),
-    CONSTRAINT ck_schedule_task_running_partition_floor CHECK (partition_floor BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_task_running_audited_at CHECK (audited_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_task_running_reserved_until CHECK (reserved_until BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_task_running_load_moves_until CHECK (load_moves_until BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
@@ -338,7 +336,7 @@ CREATE TABLE schedule_queue (
     reserved_for    text COLLATE "C" NULL,                               -- name of the process that gets the queue back when it returns, or NULL
     reserved_until  timestamptz(6)   NULL,                               -- until when other servers do not get the queue
     waits_for       text             NULL,                               -- why the queue has no owner, by the last plan: the rule that no server meets, or NULL
-    parted_from     text             NULL,                               -- JSON object of the queues that had its items before a split or a merge, with the epochs below which data databases fence them; or NULL
+    division        text COLLATE "C" NOT NULL DEFAULT '',                -- which division of the items into queues the queue belongs to; another number of queues begins a new one
     gmt_created     timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row was inserted
     gmt_modified    timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row last changed
     CONSTRAINT ck_schedule_queue_queue_index CHECK (queue_index BETWEEN 0 AND 1000000000000),

@@ -127,7 +127,6 @@ CREATE TABLE schedule_task_running (
     planner_version    BIGINT  NOT NULL DEFAULT 1,      -- rules by which the planner divides the queues
     epoch_high         BIGINT  NOT NULL DEFAULT 0,      -- highest epoch of any queue that was deleted; new queues start above it
     epoch_floor        BIGINT  NOT NULL DEFAULT 0,      -- the epoch_floor of the environment that the queues of this row are raised above
-    partition_floor    BIGINT  NOT NULL DEFAULT 0,      -- no queue of an earlier number of queues had an epoch that high; the queues of this number start there
     audited_at         TEXT    NULL,                    -- when a server last compared the whole assignment with its plan
     last_assign_time   TEXT    NULL,                    -- when the last plan was written
     last_assign_server TEXT    NULL,                    -- server that wrote it
@@ -147,7 +146,6 @@ CREATE TABLE schedule_task_running (
     CONSTRAINT ck_schedule_task_running_planner_version CHECK (planner_version BETWEEN 1 AND 1000000 AND planner_version = CAST(planner_version AS INTEGER)),
     CONSTRAINT ck_schedule_task_running_epoch_high CHECK (epoch_high BETWEEN 0 AND 1000000000000 AND epoch_high = CAST(epoch_high AS INTEGER)),
     CONSTRAINT ck_schedule_task_running_epoch_floor CHECK (epoch_floor BETWEEN 0 AND 1000000000000 AND epoch_floor = CAST(epoch_floor AS INTEGER)),
-    CONSTRAINT ck_schedule_task_running_partition_floor CHECK (partition_floor BETWEEN 0 AND 1000000000000 AND partition_floor = CAST(partition_floor AS INTEGER)),
     CONSTRAINT ck_schedule_task_running_audited_at CHECK (datetime(substr(audited_at, 1, 19)) IS substr(audited_at, 1, 19) AND rtrim(substr(audited_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_task_running_reserved_until CHECK (datetime(substr(reserved_until, 1, 19)) IS substr(reserved_until, 1, 19) AND rtrim(substr(reserved_until, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_task_running_load_moves_until CHECK (datetime(substr(load_moves_until, 1, 19)) IS substr(load_moves_until, 1, 19) AND rtrim(substr(load_moves_until, 20), '0123456789') IN ('', '.')),
@@ -343,7 +341,7 @@ CREATE TABLE schedule_queue (
     reserved_for    TEXT   NULL,                       -- name of the process that gets the queue back when it returns, or NULL
     reserved_until  TEXT   NULL,                       -- until when other servers do not get the queue
     waits_for       TEXT   NULL,                       -- why the queue has no owner, by the last plan: the rule that no server meets, or NULL
-    parted_from     TEXT   NULL,                       -- JSON object of the queues that had its items before a split or a merge, with the epochs below which data databases fence them; or NULL
+    division        TEXT   NOT NULL DEFAULT '',        -- which division of the items into queues the queue belongs to; another number of queues begins a new one
     gmt_created     TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the row was inserted
     gmt_modified    TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the row last changed
     CONSTRAINT ck_schedule_queue_queue_index CHECK (queue_index BETWEEN 0 AND 1000000000000 AND queue_index = CAST(queue_index AS INTEGER)),

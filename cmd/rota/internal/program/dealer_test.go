@@ -191,7 +191,7 @@ func TestDealerInADataDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		queue := center.QueueEpoch{ID: "1", Epoch: 7}
-		if _, err := data.Enter(t.Context(), center.Entry{TaskType: "settle", Server: owner, Queue: queue, Floor: 1}); err != nil {
+		if _, err := data.Enter(t.Context(), center.Entry{TaskType: "settle", Server: owner, Queue: queue}); err != nil {
 			t.Fatal(err)
 		}
 		f := &fakeProgram{reply: Reply{Selected: []Selected{{Key: "a", Row: noRow}}}}

@@ -29,7 +29,7 @@ func openPlaced(t *testing.T, urls map[string]string) placedShop {
 		if _, err := center.MigrateData(t.Context(), anydb.URL(url)); err != nil {
 			t.Fatal(err)
 		}
-		_, err = d.Enter(t.Context(), center.Entry{TaskType: "settle", Server: owner, Queue: center.QueueEpoch{ID: "1", Epoch: 7}, Floor: 1})
+		_, err = d.Enter(t.Context(), center.Entry{TaskType: "settle", Server: owner, Queue: center.QueueEpoch{ID: "1", Epoch: 7}})
 		if err != nil {
 			t.Fatal(err)
 		}
