@@ -74,6 +74,38 @@ func TestRestoredBackup(t *testing.T) {
 	})
 }
 
+// H7 N3: a server that has given up a part of a queue, so that it merges, is a witness if that is lost.
+func TestLostMergeHasAWitness(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := fast
+		s.Queues, s.Splittable, s.DrainTimeout = 2, true, time.Hour
+		cl.start("a", nil, s)
+		time.Sleep(10 * time.Second)
+		cl.start("b", &work{takes: time.Hour}, s)
+		time.Sleep(20 * time.Second)
+		cl.wantOwners(1, 1)
+		tables := []string{"schedule_queue", "schedule_task_running"}
+		for _, table := range tables {
+			cl.exec("CREATE TABLE backup_" + table + " AS SELECT * FROM " + table)
+		}
+		if err := cl.c.Roster().Operator("test").ResizeAll(cl.Context(), "settle", 1, 0); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		if owners, ownerless := cl.owners(); len(owners) != 1 || ownerless != 1 {
+			cl.Fatalf("%v queues per owner, and %d have none, want the part of b, and the one that a has given up", owners, ownerless)
+		}
+		for _, table := range tables {
+			cl.exec("DELETE FROM " + table)
+			cl.exec("INSERT INTO " + table + " SELECT * FROM backup_" + table)
+		}
+		time.Sleep(20 * time.Second)
+		if n := cl.events("HISTORY"); n == 0 {
+			cl.Fatal("nobody has noticed that the database has lost a merge")
+		}
+	})
+}
+
 // H7: a server that was expired, or whose queue was taken by force, has lost nothing of the history.
 func TestExpiryIsNoLoss(t *testing.T) {
 	inBubble(t, func(cl *cluster) {

@@ -106,12 +106,19 @@ func testRepartitionRequests(t *testing.T, c *center.Center) {
 			r.exec("UPDATE schedule_queue SET epoch = epoch + 1 WHERE task_type = '%s' AND queue_id = '1'", r.task)
 		}
 		old := r.epoch("1")
+		divisions := map[string]bool{}
 		for _, total := range []int{1, 2} {
 			r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, total, 0))
 			r.reportDrained("A")
 			if !r.finishRepartition("A") {
 				t.Fatalf("the repartition to %d queues did not finish", total)
 			}
+			for _, d := range r.readColumn("SELECT division FROM schedule_queue WHERE task_type = '%s'", r.task) {
+				divisions[d] = true
+			}
+		}
+		if len(divisions) != 2 {
+			t.Fatalf("the queues were of the divisions %v, want one for each number", divisions)
 		}
 		if now := r.epoch("1"); now <= old {
 			t.Fatalf("queue 1 has epoch %d, want one above %d, its last", now, old)
