@@ -15,6 +15,12 @@ var handoverMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"H2", "a release to a server where a call of the queue hangs",
+		"may", "HungQueues: q.Hung",
+		"HungQueues: nil",
+		"TestConformance",
+	},
+	{
 		"H2", "release without the name of the requester",
 		"releasable", "q.Handover == wanted[q.QueueID]",
 		"q.Epoch == wanted[q.QueueID].Epoch",
@@ -109,6 +115,42 @@ var handoverMutants = []mutant{
 		"splitQueue", "if err := RaiseEpochHigh(ctx, l); err != nil {",
 		"if err := error(nil); err != nil {",
 		"TestConformance",
+	},
+	{
+		"N3", "the epoch of a merged queue is not above all others",
+		"mergeQueues", "if err := RaiseEpochHigh(ctx, l); err != nil {",
+		"if err := error(nil); err != nil {",
+		"TestConformance",
+	},
+	{
+		"N3", "a queue is split under an old epoch",
+		"splitDrained", " || own.Epoch != q.Epoch",
+		"",
+		"TestConformance",
+	},
+	{
+		"N3", "a part begins a division of its own",
+		"splitQueue", "insertQueueRows(ctx, l, parts, q.Division,",
+		"insertQueueRows(ctx, l, parts, newDivision(),",
+		"TestConformance",
+	},
+	{
+		"N1", "another number of queues begins no division",
+		"changeQueueTotal", "division := newDivision()",
+		"division := queues[0].Division",
+		"TestConformance",
+	},
+	{
+		"N2", "a queue that is added begins a division",
+		"AddQueue", "addQueue(ctx, l, row, last.Division,",
+		"addQueue(ctx, l, row, newDivision(),",
+		"TestConformance",
+	},
+	{
+		"L5", "a split that skips a row is due at each heartbeat",
+		"changeFree", "l.noteSkipped(ctx)",
+		"l.membershipChanged(ctx)",
+		"TestConformance/postgres",
 	},
 	{
 		"N3", "a part does not have the cursor of the queue",
@@ -235,6 +277,24 @@ var handoverMutants = []mutant{
 		"contradictedBy", " || row.Epoch == o.Epoch && row.Owner != o.Owner",
 		"",
 		"TestOwnershipIsContradicted",
+	},
+	{
+		"H7", "other items under the same epoch prove nothing",
+		"contradictedBy", " || o.otherItems(row))",
+		")",
+		"TestItemsContradict",
+	},
+	{
+		"H7", "a data database with another owner of the same epoch proves nothing",
+		"Saw", "o.Epoch >= m.queues",
+		"o.Epoch > m.queues",
+		"TestMemorySaw",
+	},
+	{
+		"H7", "a server forgets a queue that it has given up",
+		"moveOne", "r.history.memory.Released(given)",
+		"_ = given",
+		"TestLostMergeHasAWitness",
 	},
 	{
 		"H7", "an older heartbeat proves nothing",
