@@ -132,7 +132,8 @@ func testTimesAhead(t *testing.T, c *center.Center) {
 				r.setAhead(column.Table, column.Name)
 			}
 		}
-		items, plans := r.version("item_version"), r.version("plan_version")
+		const read = "SELECT SUM(queue_version) FROM schedule_server_version WHERE %s"
+		items, queues := r.version("item_version"), r.readInt(read, r.rows("schedule_server_version"))
 		r.audit()
 		for _, column := range times {
 			name := column.Table + "." + column.Name
@@ -140,7 +141,7 @@ func testTimesAhead(t *testing.T, c *center.Center) {
 				t.Errorf("%s is in the future: %t, want %t", name, !kept, kept)
 			}
 		}
-		if r.version("item_version") <= items || r.version("plan_version") <= plans {
+		if r.version("item_version") <= items || r.readInt(read, r.rows("schedule_server_version")) <= queues {
 			t.Error("the servers do not read their items and queues again")
 		}
 		if found := r.findings("values"); len(found) > 0 {

@@ -317,10 +317,10 @@ func (l *LockTx) correct(ctx context.Context, t timeTable, list []correction, ke
 	case err != nil:
 		return err
 	case t.name == "schedule_queue":
-		return l.planChanged(ctx) // the servers read their queues again
+		return l.queuesChangedForAll(ctx)
 	case t.name == "schedule_failed_item":
 		l.versions.item++
-		return l.setLockRow(ctx, `item_version = item_version + 1`) // and their failed items
+		return l.setLockRow(ctx, `item_version = item_version + 1`) // the servers read their failed items again
 	}
 	return nil
 }
