@@ -33,7 +33,7 @@ func TestDataDatabases(t *testing.T) {
 			east = d
 		}
 	}
-	_, err := east.Enter(t.Context(), center.Entry{TaskType: "settle", Server: web1, Queue: center.QueueEpoch{ID: "0", Epoch: 9}, Floor: 1})
+	_, err := east.Enter(t.Context(), center.Entry{TaskType: "settle", Server: web1, Queue: center.QueueEpoch{ID: "0", Epoch: 9}})
 	s.must(err)
 	_, err = s.center.Roster().Alert(t.Context(), condition.Condition{Kind: condition.Unreachable.Name, TaskType: "settle", Subject: "east", Text: evil}, time.Hour)
 	s.must(err)
