@@ -39,7 +39,7 @@ CREATE TABLE public.schedule_queue (
     reserved_for text COLLATE pg_catalog."C",
     reserved_until timestamp(6) with time zone,
     waits_for text,
-    parted_from text,
+    division text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
     gmt_created timestamp(6) with time zone DEFAULT clock_timestamp() NOT NULL,
     gmt_modified timestamp(6) with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT ck_schedule_queue_crash_count CHECK (((crash_count >= 0) AND (crash_count <= '1000000000000'::bigint))),
@@ -83,6 +83,8 @@ CREATE TABLE public.schedule_server (
     judge_dead_interval_ms bigint DEFAULT 10000 NOT NULL,
     watching_since timestamp(6) with time zone,
     drained_partition bigint DEFAULT 0 NOT NULL,
+    read_version bigint DEFAULT 0 NOT NULL,
+    read_sum bigint DEFAULT 0 NOT NULL,
     last_fetch_time timestamp(6) with time zone,
     next_run_start_time timestamp(6) with time zone,
     next_run_end_time timestamp(6) with time zone,
@@ -111,6 +113,7 @@ CREATE TABLE public.schedule_server (
     name text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
     process text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
     rounded_up boolean DEFAULT false NOT NULL,
+    capabilities text DEFAULT ''::text NOT NULL,
     CONSTRAINT ck_schedule_server_beat_count CHECK (((beat_count >= 0) AND (beat_count <= '1000000000000000000'::bigint))),
     CONSTRAINT ck_schedule_server_drained_partition CHECK (((drained_partition >= 0) AND (drained_partition <= '1000000000000000000'::bigint))),
     CONSTRAINT ck_schedule_server_execute_ms CHECK (((execute_ms >= 0) AND (execute_ms <= '1000000000000000000'::bigint))),
@@ -132,6 +135,8 @@ CREATE TABLE public.schedule_server (
     CONSTRAINT ck_schedule_server_oldest_in_hand_since CHECK (((oldest_in_hand_since >= '1000-01-01 00:00:00+00'::timestamp with time zone) AND (oldest_in_hand_since <= '9999-12-31 23:59:59.999999+00'::timestamp with time zone))),
     CONSTRAINT ck_schedule_server_pid CHECK (((pid >= 0) AND (pid <= '1000000000000000000'::bigint))),
     CONSTRAINT ck_schedule_server_planner_version CHECK (((planner_version >= 1) AND (planner_version <= 1000000))),
+    CONSTRAINT ck_schedule_server_read_sum CHECK (((read_sum >= 0) AND (read_sum <= '1000000000000000000'::bigint))),
+    CONSTRAINT ck_schedule_server_read_version CHECK (((read_version >= '-1'::integer) AND (read_version <= '1000000000000000000'::bigint))),
     CONSTRAINT ck_schedule_server_register_time CHECK (((register_time >= '1000-01-01 00:00:00+00'::timestamp with time zone) AND (register_time <= '9999-12-31 23:59:59.999999+00'::timestamp with time zone))),
     CONSTRAINT ck_schedule_server_skip_count CHECK (((skip_count >= 0) AND (skip_count <= '1000000000000000000'::bigint))),
     CONSTRAINT ck_schedule_server_state CHECK ((state = ANY (ARRAY['SERVING'::text, 'STANDBY'::text, 'PAUSED'::text, 'DRAINING'::text, 'LEAVING'::text]))),
@@ -456,6 +461,8 @@ CREATE TABLE public.schedule_server_history (
     judge_dead_interval_ms bigint DEFAULT 10000 NOT NULL,
     watching_since timestamp(6) with time zone,
     drained_partition bigint DEFAULT 0 NOT NULL,
+    read_version bigint DEFAULT 0 NOT NULL,
+    read_sum bigint DEFAULT 0 NOT NULL,
     last_fetch_time timestamp(6) with time zone,
     next_run_start_time timestamp(6) with time zone,
     next_run_end_time timestamp(6) with time zone,
@@ -484,9 +491,18 @@ CREATE TABLE public.schedule_server_history (
     name text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
     process text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
     rounded_up boolean DEFAULT false NOT NULL,
+    capabilities text DEFAULT ''::text NOT NULL,
     left_time timestamp(6) with time zone DEFAULT clock_timestamp() NOT NULL,
     reason text NOT NULL
 );
+CREATE TABLE public.schedule_server_version (
+    task_type text NOT NULL COLLATE pg_catalog."C",
+    own_sign text DEFAULT 'BASE'::text NOT NULL COLLATE pg_catalog."C",
+    uuid text NOT NULL COLLATE pg_catalog."C",
+    queue_version bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT ck_schedule_server_version_queue_version CHECK (((queue_version >= 0) AND (queue_version <= '1000000000000000000'::bigint)))
+)
+WITH (fillfactor='50');
 CREATE TABLE public.schedule_task_after (
     task_type text NOT NULL COLLATE pg_catalog."C",
     upstream text NOT NULL COLLATE pg_catalog."C",
@@ -510,7 +526,6 @@ CREATE TABLE public.schedule_task_running (
     planner_version bigint DEFAULT 1 NOT NULL,
     epoch_high bigint DEFAULT 0 NOT NULL,
     epoch_floor bigint DEFAULT 0 NOT NULL,
-    partition_floor bigint DEFAULT 0 NOT NULL,
     audited_at timestamp(6) with time zone,
     last_assign_time timestamp(6) with time zone,
     last_assign_server text COLLATE pg_catalog."C",
@@ -525,7 +540,6 @@ CREATE TABLE public.schedule_task_running (
     CONSTRAINT ck_schedule_task_running_last_assign_time CHECK (((last_assign_time >= '1000-01-01 00:00:00+00'::timestamp with time zone) AND (last_assign_time <= '9999-12-31 23:59:59.999999+00'::timestamp with time zone))),
     CONSTRAINT ck_schedule_task_running_load_moves_until CHECK (((load_moves_until >= '1000-01-01 00:00:00+00'::timestamp with time zone) AND (load_moves_until <= '9999-12-31 23:59:59.999999+00'::timestamp with time zone))),
     CONSTRAINT ck_schedule_task_running_membership_version CHECK (((membership_version >= 0) AND (membership_version <= '1000000000000000000'::bigint))),
-    CONSTRAINT ck_schedule_task_running_partition_floor CHECK (((partition_floor >= 0) AND (partition_floor <= '1000000000000'::bigint))),
     CONSTRAINT ck_schedule_task_running_partition_version CHECK (((partition_version >= 0) AND (partition_version <= '1000000000000000000'::bigint))),
     CONSTRAINT ck_schedule_task_running_plan_version CHECK (((plan_version >= 0) AND (plan_version <= '1000000000000000000'::bigint))),
     CONSTRAINT ck_schedule_task_running_planned_version CHECK (((planned_version >= 0) AND (planned_version <= '1000000000000000000'::bigint))),
@@ -678,26 +692,27 @@ CREATE TABLE public.schedule_trigger (
     CONSTRAINT ck_schedule_trigger_version CHECK (((version >= 0) AND (version <= '1000000000000000000'::bigint)))
 )
 WITH (fillfactor='70');
-INSERT INTO public.schedule_backfill (backfill_id, task_type, own_sign, trigger_name, kind, expression, time_zone, start_at, excluded_days, params, priority, from_at, to_at, parallel, rerun_failed, dependants, newest_first, state, paused, next_slot_at, slots_total, slots_made, slots_kept, message, actor, created_at, ended_at, version) VALUES ('1', 'settle', 'BASE', 'a', 'CRON', '', 'UTC', NULL, '', '', 0, '2026-01-01 00:00:00+00', '2026-01-01 00:00:00+00', 1, false, true, false, 'RUNNING', false, NULL, 0, 0, 0, '', '', '2026-11-28 18:33:45.340576+00', NULL, 0);
+INSERT INTO public.schedule_backfill (backfill_id, task_type, own_sign, trigger_name, kind, expression, time_zone, start_at, excluded_days, params, priority, from_at, to_at, parallel, rerun_failed, dependants, newest_first, state, paused, next_slot_at, slots_total, slots_made, slots_kept, message, actor, created_at, ended_at, version) VALUES ('1', 'settle', 'BASE', 'a', 'CRON', '', 'UTC', NULL, '', '', 0, '2026-01-01 00:00:00+00', '2026-01-01 00:00:00+00', 1, false, true, false, 'RUNNING', false, NULL, 0, 0, 0, '', '', '2026-11-28 19:00:39.070493+00', NULL, 0);
 INSERT INTO public.schedule_backlog (task_type, own_sign, queue_id, epoch, items, oldest_at, measured_at, took_ms, rate, trend, demand) VALUES ('settle', 'BASE', '0', 1, 5, NULL, '2026-01-01 00:00:00+00', 1, NULL, '', NULL);
-INSERT INTO public.schedule_data (own_sign, name, data_id, marked, address, gmt_created) VALUES ('BASE', 'orders', 'x', false, '', '2026-11-28 18:33:45.321827+00');
+INSERT INTO public.schedule_data (own_sign, name, data_id, marked, address, gmt_created) VALUES ('BASE', 'orders', 'x', false, '', '2026-11-28 19:00:39.066401+00');
 INSERT INTO public.schedule_environment (own_sign, balanced_at, balanced_by, version, epoch_floor, lost_at, lost_task, lost_report, history_since) VALUES ('BASE', NULL, NULL, 0, 0, NULL, NULL, NULL, NULL);
-INSERT INTO public.schedule_event (event_id, event_time, task_type, own_sign, queue_id, kind, from_server, to_server, epoch, reason, actor, alert, subject, open_until) VALUES (1, '2026-11-28 18:33:45.322351+00', 'settle', 'BASE', NULL, 'ALERT', NULL, NULL, NULL, '', '', NULL, NULL, NULL);
-INSERT INTO public.schedule_failed_item (task_type, own_sign, item_hash, item_key, order_key, queue_id, partition_version, state, attempts, last_error, first_failed_at, next_attempt_at) VALUES ('settle', 'BASE', 'h', '17', '', '0', 0, 'RETRY', 0, '', '2026-11-28 18:33:45.322983+00', NULL);
-INSERT INTO public.schedule_queue (task_type, own_sign, queue_id, queue_index, queue_total, cur_server, req_server, epoch, plan_version, cur_since, req_since, queue_parameter, cursor_value, window_done_at, crash_count, failing_since, reserved_for, reserved_until, waits_for, parted_from, gmt_created, gmt_modified) VALUES ('settle', 'BASE', '0', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, '', '', NULL, 0, NULL, NULL, NULL, NULL, NULL, '2026-11-28 18:33:45.320549+00', '2026-11-28 18:33:45.320549+00');
+INSERT INTO public.schedule_event (event_id, event_time, task_type, own_sign, queue_id, kind, from_server, to_server, epoch, reason, actor, alert, subject, open_until) VALUES (1, '2026-11-28 19:00:39.066681+00', 'settle', 'BASE', NULL, 'ALERT', NULL, NULL, NULL, '', '', NULL, NULL, NULL);
+INSERT INTO public.schedule_failed_item (task_type, own_sign, item_hash, item_key, order_key, queue_id, partition_version, state, attempts, last_error, first_failed_at, next_attempt_at) VALUES ('settle', 'BASE', 'h', '17', '', '0', 0, 'RETRY', 0, '', '2026-11-28 19:00:39.067111+00', NULL);
+INSERT INTO public.schedule_queue (task_type, own_sign, queue_id, queue_index, queue_total, cur_server, req_server, epoch, plan_version, cur_since, req_since, queue_parameter, cursor_value, window_done_at, crash_count, failing_since, reserved_for, reserved_until, waits_for, division, gmt_created, gmt_modified) VALUES ('settle', 'BASE', '0', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, '', '', NULL, 0, NULL, NULL, NULL, NULL, '', '2026-11-28 19:00:39.065698+00', '2026-11-28 19:00:39.065698+00');
 INSERT INTO public.schedule_queue_setting (task_type, own_sign, queue_id, labels, rate_per_second, max_in_flight, weight) VALUES ('settle', 'BASE', '0', 'zone=b', NULL, NULL, NULL);
-INSERT INTO public.schedule_run (run_id, task_type, own_sign, run_key, root_run_id, trigger_name, backfill_id, scheduled_at, state, paused, cancel_requested, priority, params, trace_parent, not_before, end_before, max_attempts, queue_total, items_done, items_failed, items_at_least, message, created_at, started_at, deadline_at, finished_at, failed_at, alerted_at, acked_at, acked_by, version) VALUES ('1', 'settle', 'BASE', 'k', '1', NULL, NULL, '2026-01-01 00:00:00+00', 'READY', false, false, 0, '', '', NULL, NULL, 0, 0, 0, 0, false, '', '2026-11-28 18:33:45.333256+00', NULL, NULL, NULL, NULL, NULL, NULL, '', 0);
+INSERT INTO public.schedule_run (run_id, task_type, own_sign, run_key, root_run_id, trigger_name, backfill_id, scheduled_at, state, paused, cancel_requested, priority, params, trace_parent, not_before, end_before, max_attempts, queue_total, items_done, items_failed, items_at_least, message, created_at, started_at, deadline_at, finished_at, failed_at, alerted_at, acked_at, acked_by, version) VALUES ('1', 'settle', 'BASE', 'k', '1', NULL, NULL, '2026-01-01 00:00:00+00', 'READY', false, false, 0, '', '', NULL, NULL, 0, 0, 0, 0, false, '', '2026-11-28 19:00:39.06885+00', NULL, NULL, NULL, NULL, NULL, NULL, '', 0);
 INSERT INTO public.schedule_run_dep (run_id, upstream_run_id, rule) VALUES ('1', '0', 'SUCCESS');
 INSERT INTO public.schedule_run_item (run_id, queue_id, item_no, item_key, attempt, last_error, failed_at) VALUES ('1', '0', 1, '17', 1, '', '2026-01-01 00:00:00+00');
 INSERT INTO public.schedule_run_queue (run_id, queue_id, queue_total, state, server, epoch, attempt, recoveries, next_attempt_at, cursor_value, items_done, items_failed, items_at_least, last_error, started_at, progress_at, finished_at) VALUES ('1', '0', NULL, 'PENDING', NULL, 0, 0, 0, NULL, '', 0, 0, false, '', NULL, NULL, NULL);
 INSERT INTO public.schedule_schema_lock (id, holder, expires_at, oldest_companion, edition) VALUES (1, '', NULL, 1, 51);
-INSERT INTO public.schedule_schema_version (id, version_id, is_applied, tstamp) VALUES (1, 0, true, '2026-11-28 18:33:44.905064+00');
-INSERT INTO public.schedule_schema_version (id, version_id, is_applied, tstamp) VALUES (2, 1, true, '2026-11-28 18:33:45.294635+00');
-INSERT INTO public.schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state, register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, drained_partition, last_fetch_time, next_run_start_time, next_run_end_time, fetch_count, fetch_item_count, success_count, failure_count, skip_count, execute_ms, in_hand, oldest_in_hand_since, last_error, last_error_at, failing_since, failed_calls, library_version, labels, hung_queues, given_settings, max_in_flight, max_in_flight_target, max_in_flight_version, weight, planner_version, witness, name, process, rounded_up) VALUES ('a', 'settle', 'BASE', '', '', 0, 0, 'SERVING', '2026-11-28 18:33:45.317293+00', '2026-11-28 18:33:45.317293+00', '', 0, 10000, NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, '', NULL, NULL, 0, '', '', NULL, NULL, NULL, NULL, 0, 1, 1, NULL, '', '', false);
-INSERT INTO public.schedule_server_history (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state, register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, drained_partition, last_fetch_time, next_run_start_time, next_run_end_time, fetch_count, fetch_item_count, success_count, failure_count, skip_count, execute_ms, in_hand, oldest_in_hand_since, last_error, last_error_at, failing_since, failed_calls, library_version, labels, hung_queues, given_settings, max_in_flight, max_in_flight_target, max_in_flight_version, weight, planner_version, witness, name, process, rounded_up, left_time, reason) VALUES ('a', 'settle', 'BASE', '', '', 0, 0, 'SERVING', '2026-01-01 00:00:00+00', '2026-01-01 00:00:00+00', '', 0, 10000, NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, '', NULL, NULL, 0, '', '', NULL, NULL, NULL, NULL, 0, 1, 1, NULL, '', '', false, '2026-11-28 18:33:45.31835+00', 'LEFT');
+INSERT INTO public.schedule_schema_version (id, version_id, is_applied, tstamp) VALUES (1, 0, true, '2026-11-28 19:00:38.968971+00');
+INSERT INTO public.schedule_schema_version (id, version_id, is_applied, tstamp) VALUES (2, 1, true, '2026-11-28 19:00:39.056383+00');
+INSERT INTO public.schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state, register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, drained_partition, read_version, read_sum, last_fetch_time, next_run_start_time, next_run_end_time, fetch_count, fetch_item_count, success_count, failure_count, skip_count, execute_ms, in_hand, oldest_in_hand_since, last_error, last_error_at, failing_since, failed_calls, library_version, labels, hung_queues, given_settings, max_in_flight, max_in_flight_target, max_in_flight_version, weight, planner_version, witness, name, process, rounded_up, capabilities) VALUES ('a', 'settle', 'BASE', '', '', 0, 0, 'SERVING', '2026-11-28 19:00:39.06016+00', '2026-11-28 19:00:39.06016+00', '', 0, 10000, NULL, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, '', NULL, NULL, 0, '', '', NULL, NULL, NULL, NULL, 0, 1, 1, NULL, '', '', false, '');
+INSERT INTO public.schedule_server_history (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state, register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, drained_partition, read_version, read_sum, last_fetch_time, next_run_start_time, next_run_end_time, fetch_count, fetch_item_count, success_count, failure_count, skip_count, execute_ms, in_hand, oldest_in_hand_since, last_error, last_error_at, failing_since, failed_calls, library_version, labels, hung_queues, given_settings, max_in_flight, max_in_flight_target, max_in_flight_version, weight, planner_version, witness, name, process, rounded_up, capabilities, left_time, reason) VALUES ('a', 'settle', 'BASE', '', '', 0, 0, 'SERVING', '2026-01-01 00:00:00+00', '2026-01-01 00:00:00+00', '', 0, 10000, NULL, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, '', NULL, NULL, 0, '', '', NULL, NULL, NULL, NULL, 0, 1, 1, NULL, '', '', false, '', '2026-11-28 19:00:39.065384+00', 'LEFT');
+INSERT INTO public.schedule_server_version (task_type, own_sign, uuid, queue_version) VALUES ('settle', 'BASE', 'a', 0);
 INSERT INTO public.schedule_task_after (task_type, upstream, rule, any_of) VALUES ('a', 'b', 'SUCCESS', false);
-INSERT INTO public.schedule_task_running (task_type, own_sign, paused, queue_total, requested_total, removing, resizing, partition_version, membership_version, planned_version, plan_version, item_version, planner_version, epoch_high, epoch_floor, partition_floor, audited_at, last_assign_time, last_assign_server, skipped, reserved_until, load_moves_until, version) VALUES ('settle', 'BASE', false, 0, NULL, NULL, NULL, 1, 0, 0, 0, 0, 1, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0);
-INSERT INTO public.schedule_task_type (task_type, mode, processor_type, heartbeat_interval_ms, judge_dead_interval_ms, thread_number, fetch_number, execute_number, sleep_time_nodata_ms, sleep_time_interval_ms, permit_run_start_time, permit_run_end_time, time_zone, task_parameter, data_database, max_queues_per_server, max_servers, max_servers_per_host, require_labels, prefer_labels, spread_label, balance, load_moves_per_hour, splittable, rate_per_second, max_in_flight, queue_rate_per_second, queue_max_in_flight, batch_timeout_ms, drain_timeout_ms, stall_after_ms, item_max_attempts, count_in_outage, on_dead, item_retry_ms, item_retry_factor, item_retry_jitter, item_retry_max_ms, failing_after, queue_max_attempts, queue_retry_ms, sweep_max_repeats, max_recoveries, run_timeout_ms, run_start_timeout_ms, coalesce_runs, expire_own_sign_interval_ms, version, gmt_created, gmt_modified) VALUES ('settle', 'CONTINUOUS', 'SLEEP', 2000, 10000, 5, 500, 1, 500, 0, '', '', 'UTC', '', '', 0, 0, 0, '', '', '', 'QUEUES', 60, false, 0, 0, 0, 0, 0, 30000, 300000, 25, false, 'HOLD', 1000, 2, 0.5, 21600000, 5, 3, 30000, 3, 5, 86400000, 0, false, 86400000, 0, '2026-11-28 18:33:45.305666+00', '2026-11-28 18:33:45.305666+00');
+INSERT INTO public.schedule_task_running (task_type, own_sign, paused, queue_total, requested_total, removing, resizing, partition_version, membership_version, planned_version, plan_version, item_version, planner_version, epoch_high, epoch_floor, audited_at, last_assign_time, last_assign_server, skipped, reserved_until, load_moves_until, version) VALUES ('settle', 'BASE', false, 0, NULL, NULL, NULL, 1, 0, 0, 0, 0, 1, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0);
+INSERT INTO public.schedule_task_type (task_type, mode, processor_type, heartbeat_interval_ms, judge_dead_interval_ms, thread_number, fetch_number, execute_number, sleep_time_nodata_ms, sleep_time_interval_ms, permit_run_start_time, permit_run_end_time, time_zone, task_parameter, data_database, max_queues_per_server, max_servers, max_servers_per_host, require_labels, prefer_labels, spread_label, balance, load_moves_per_hour, splittable, rate_per_second, max_in_flight, queue_rate_per_second, queue_max_in_flight, batch_timeout_ms, drain_timeout_ms, stall_after_ms, item_max_attempts, count_in_outage, on_dead, item_retry_ms, item_retry_factor, item_retry_jitter, item_retry_max_ms, failing_after, queue_max_attempts, queue_retry_ms, sweep_max_repeats, max_recoveries, run_timeout_ms, run_start_timeout_ms, coalesce_runs, expire_own_sign_interval_ms, version, gmt_created, gmt_modified) VALUES ('settle', 'CONTINUOUS', 'SLEEP', 2000, 10000, 5, 500, 1, 500, 0, '', '', 'UTC', '', '', 0, 0, 0, '', '', '', 'QUEUES', 60, false, 0, 0, 0, 0, 0, 30000, 300000, 25, false, 'HOLD', 1000, 2, 0.5, 21600000, 5, 3, 30000, 3, 5, 86400000, 0, false, 86400000, 0, '2026-11-28 19:00:39.058504+00', '2026-11-28 19:00:39.058504+00');
 INSERT INTO public.schedule_trigger (own_sign, name, trigger_id, target, kind, expression, time_zone, start_at, end_at, max_fires, fires, next_fire_at, prev_fire_at, status, misfire, misfire_after_ms, catchup_max, jitter_ms, excluded_days, overlap, priority, params, missed, missed_at, skipped, skipped_since, message, version) VALUES ('BASE', 'a', 'a', 'settle', 'CRON', '', 'UTC', NULL, NULL, 0, 0, NULL, NULL, 'ACTIVE', 'ONE', 60000, 100, 0, '', 'SKIP', 0, '', 0, NULL, 0, NULL, '', 0);
 SELECT pg_catalog.setval('public.schedule_event_event_id_seq', 1, true);
 SELECT pg_catalog.setval('public.schedule_schema_version_id_seq', 2, true);
@@ -735,6 +750,8 @@ ALTER TABLE ONLY public.schedule_server_history
     ADD CONSTRAINT schedule_server_history_pkey PRIMARY KEY (uuid);
 ALTER TABLE ONLY public.schedule_server
     ADD CONSTRAINT schedule_server_pkey PRIMARY KEY (uuid);
+ALTER TABLE ONLY public.schedule_server_version
+    ADD CONSTRAINT schedule_server_version_pkey PRIMARY KEY (task_type, own_sign, uuid);
 ALTER TABLE ONLY public.schedule_task_after
     ADD CONSTRAINT schedule_task_after_pkey PRIMARY KEY (task_type, upstream);
 ALTER TABLE ONLY public.schedule_task_running
