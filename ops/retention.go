@@ -12,8 +12,8 @@ import (
 )
 
 // Clean deletes events, histories of servers, backlogs and ended runs of all own_signs that are older than the retention
-// by the database's clock, and returns the number of deleted rows. One call deletes at most about 1,000 rows of each: call
-// Clean periodically.
+// by the database's clock, and returns the number of deleted rows. One call deletes at most about 1,000 rows of each:
+// call Clean periodically.
 func (c *Client) Clean(ctx context.Context, retention time.Duration) (deleted int, err error) {
 	deleted, err = cleanEvents(ctx, c.db, retention)
 	if err != nil {

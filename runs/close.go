@@ -74,7 +74,8 @@ func countQueues(ctx context.Context, t sqldb.Tx, runID string) (sum queueCounts
 		AtLeast      bool
 	}
 	groups, err := sqldb.Records[group](ctx, t, `SELECT state, COUNT(*), `+sqldb.SumOf("items_done")+`, `+
-		sqldb.SumOf("items_failed")+`, `+anyLowerBound+` FROM schedule_run_queue WHERE run_id = ? GROUP BY state ORDER BY state`, runID)
+		sqldb.SumOf("items_failed")+`, `+anyLowerBound+` FROM schedule_run_queue WHERE run_id = ?
+		GROUP BY state ORDER BY state`, runID)
 	for _, g := range groups {
 		sum.itemsDone, sum.itemsFailed = sum.itemsDone+g.Done, sum.itemsFailed+g.Failed
 		sum.atLeast = sum.atLeast || g.AtLeast

@@ -76,7 +76,10 @@ func (r timeSteps) tryHostile(column schema.Column, value string) bool {
 	if sqlite {
 		_, err := conn.ExecContext(r.Context(), "PRAGMA ignore_check_constraints = ON")
 		r.must(err)
-		defer conn.ExecContext(r.Context(), "PRAGMA ignore_check_constraints = OFF")
+		defer func() {
+			_, err := conn.ExecContext(r.Context(), "PRAGMA ignore_check_constraints = OFF")
+			r.must(err)
+		}()
 	}
 	_, err = conn.ExecContext(r.Context(), fmt.Sprintf("UPDATE %s SET %s = %s WHERE %s", column.Table, column.Name, value, r.rows(column.Table)))
 	return err == nil
@@ -85,14 +88,14 @@ func (r timeSteps) tryHostile(column schema.Column, value string) bool {
 // restore writes the saved values of a column.
 func (r timeSteps) restore(column schema.Column) {
 	r.Helper()
-	same := ""
+	var same []string
 	for _, c := range schema.Columns() {
 		if c.Table == column.Table && c.Key {
-			same += fmt.Sprintf(" AND s.%s = %s.%[1]s", c.Name, column.Table)
+			same = append(same, fmt.Sprintf("s.%s = %s.%[1]s", c.Name, column.Table))
 		}
 	}
 	r.execUnchecked("UPDATE %s SET %s = (SELECT s.%[2]s FROM saved_%[1]s s WHERE %[3]s) WHERE %[4]s AND EXISTS (SELECT 1 FROM saved_%[1]s s WHERE %[3]s)",
-		column.Table, column.Name, strings.TrimPrefix(same, " AND "), r.rows(column.Table))
+		column.Table, column.Name, strings.Join(same, " AND "), r.rows(column.Table))
 }
 
 // hostileSteps are what the process and the programs of operators do. It returns what has failed.
@@ -106,7 +109,7 @@ func (r timeSteps) hostileSteps(good *fixture) (failures []string) {
 	b := roster.Heartbeat{Token: rand.Text()}
 	for _, f := range []*fixture{r.fixture, good} {
 		b.Servers = append(b.Servers, roster.ServerReport{
-			UUID: f.uuid("A"), TaskType: f.task, OldToken: f.tokens["A"], State: ops.StateServing, InRuns: true,
+			UUID: f.uuid("A"), OldToken: f.tokens["A"], TaskType: f.task, State: ops.StateServing, InRuns: true,
 		})
 	}
 	replies, err := c.Roster().SendHeartbeat(ctx, b)
@@ -121,7 +124,7 @@ func (r timeSteps) hostileSteps(good *fixture) (failures []string) {
 	view, err := server.View(ctx)
 	try("view", err)
 	if err == nil && len(view.Queues) != 2 {
-		failures = append(failures, fmt.Sprintf("the healthy task type sees %d queues, want 2", len(view.Queues)))
+		failures = append(failures, fmt.Sprintf("the healthy server reads %d queues, want 2", len(view.Queues)))
 	}
 	_, err = server.PendingHandovers(ctx)
 	try("pending hand-overs", err)

@@ -36,7 +36,7 @@ type storedTime struct {
 	value   string                  // what a later time becomes; empty: now if it is an event, the limit if it is due
 	also    string                  // a column that becomes NULL with it
 	atOnce  bool                    // of a due time: now, if the clock was set back, because nobody knows how long is left
-	kept    bool                    // of a due time: it stays unless the clock was set back, although the limit may be lower by now
+	kept    bool                    // of a due time: it stays unless the clock was set back, whatever the limit
 }
 
 // timeTable is a table with times. rows selects those of a roster, with parameters for the task type and the own_sign.

@@ -349,8 +349,8 @@ func (n maybeNumeric[T]) Scan(src any) error {
 // mostCount bounds a count of items in a sum: the sum of thousands of them fits into an int64.
 const mostCount = 1_000_000_000_000_000
 
-// SumOf is the sum of a column of counts, as SQL. It leaves out what no program counts, because SQLite refuses a sum that
-// overflows, and one row would hide the list of all (S13).
+// SumOf is the sum of a column of counts, as SQL. It leaves out what no program counts, because SQLite refuses a sum
+// that overflows, and one row would hide the list of all (S13).
 func SumOf(column string) string {
 	return fmt.Sprintf("SUM(CASE WHEN %[1]s BETWEEN 0 AND %[2]d THEN %[1]s END)", column, mostCount)
 }
