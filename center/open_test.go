@@ -191,8 +191,8 @@ func TestOpenWaitsForReadOnlyServers(t *testing.T) {
 func TestEngineWithoutTransactionsIsRefused(t *testing.T) {
 	t.Parallel()
 	url := testdb.URL(t, testdb.MySQL)
-	centertest.Exec(t, centertest.Open(t, url, center.Options{}), "ALTER TABLE schedule_server ENGINE = MyISAM")
-	const want = "table schedule_server has the engine MyISAM, which has no transactions: ALTER TABLE schedule_server ENGINE = InnoDB"
+	centertest.Exec(t, centertest.Open(t, url, center.Options{}), "ALTER TABLE schedule_environment ENGINE = MyISAM")
+	const want = "table schedule_environment has the engine MyISAM, which has no transactions: ALTER TABLE schedule_environment ENGINE = InnoDB"
 	if got := openError(t, url, center.Options{}); !strings.Contains(got, want) {
 		t.Fatalf("open with a MyISAM table:\n got %s\nwant %s", got, want)
 	}

@@ -20,7 +20,7 @@ func TestDoctor(t *testing.T) {
 		s.exec("DELETE FROM schedule_queue WHERE task_type = 'regions'")
 		s.exec("DELETE FROM schedule_task_running WHERE task_type = 'regions'")
 		s.exec("DELETE FROM schedule_task_type WHERE task_type = 'regions'")
-		s.wantOutput("doctor", `(?m)^OK +database +(PostgreSQL \d+|.*MariaDB.*|SQLite \d).*, own_sign BASE, at .*; it accepts writes$`)
+		s.wantOutput("doctor", `(?m)^OK +database +(PostgreSQL \d+|MySQL \d+|.*MariaDB.*|SQLite \d).*, own_sign BASE, at .*; it accepts writes$`)
 		s.wantOutput("doctor settle", `(?m)^OK +roster +settle: 4 queues, 2 servers$`)
 		if out := s.run("doctor"); strings.Contains(out, "PROBLEM") || strings.Contains(out, "secret") {
 			t.Error(out)

@@ -31,8 +31,8 @@ type Dialect struct {
 	DeleteServers string
 
 	// Values is the table v of [Values]: it reads a JSON array, or selects the {rows}. {columns} are its columns, each as
-	// ValueColumns says for its kind, with its {name}. ValueTime is the layout of a time in the array. {limit} is a
-	// parameter with the number of records.
+	// ValueColumns says for its kind, with its {name}. ValueTime is the layout of a time in the array, unless times are
+	// texts anyway. {limit} is a parameter with the number of records.
 	Values       string
 	ValueColumns [valueKinds]string
 	ValueTime    string

@@ -189,7 +189,9 @@ func TestIndexOfMine(t *testing.T) {
 			switch family {
 			case schema.MySQL:
 				c.Select = strings.Replace(c.Select, "FROM events", "FROM events FORCE INDEX ("+index+")", 1)
-				want = []string{`"key": "` + index + `"`, "index_condition", map[string]string{"events_number": "customer", "events_hash": "crc32("}[index]}
+				name := map[schema.Dialect]string{schema.MySQL: "index_name", schema.MariaDB: "key"}[s.Dialect()]
+				column := map[string]string{"events_number": "customer", "events_hash": "crc32("}[index]
+				want = []string{fmt.Sprintf("%q: %q", name, index), "index_condition", column}
 			case schema.SQLite:
 				c.Select = strings.Replace(c.Select, "id, note", "id", 1)
 				c.Select = strings.Replace(c.Select, "FROM events", "FROM events INDEXED BY "+index, 1)
