@@ -195,6 +195,18 @@ func TestDataItemsChangeTheirQueue(t *testing.T) {
 	})
 }
 
+// F11 N1 N3: an owner of an earlier queue of the items that raises its epoch for the first time comes too late.
+func TestDataLateRaise(t *testing.T) {
+	eachItemsChange(t, func(f dataFixture, change func(dataFixture), queue string) {
+		late := f.owned("A", "1")
+		change(f)
+		after := f.works("A", queue)
+		_, err := f.d.Enter(f.Context(), late)
+		f.mustBeFenced("the first raise of the earlier queue of the item", err)
+		must(f.T, f.write(after))
+	})
+}
+
 // F11 H7 H8: if the roster loses the change, the queue that has the item again fences the one that had it meanwhile, or
 // finds it ahead, which proves the loss. It does not matter how far the roster went on before.
 func TestDataItemsChangeIsLost(t *testing.T) {

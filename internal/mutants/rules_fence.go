@@ -222,7 +222,7 @@ var fenceMutants = []mutant{
 		"F11", "an earlier queue of the items may still raise its epoch",
 		"mustBeBelow", "if row.Epoch < r.queue.Epoch {",
 		"if row.Epoch < r.queue.Epoch || row.ID != r.queue.ID {",
-		"TestDataItemsChangeTheirQueue",
+		"TestDataLateRaise",
 	},
 	{
 		"F11", "a queue is selected with other items than those that were raised",

@@ -292,8 +292,8 @@ var handoverMutants = []mutant{
 	},
 	{
 		"H7", "a server forgets a queue that it has given up",
-		"moveOne", "r.history.memory.Released(given)",
-		"_ = given",
+		"Released", "m.queues[h.QueueID] = Ownership{Owner: h.Requester, Epoch: h.Epoch + 1}",
+		"delete(m.queues, h.QueueID)",
 		"TestLostMergeHasAWitness",
 	},
 	{
