@@ -168,7 +168,7 @@ var (
 )
 
 // notOurs are names in the pages that belong to other programs.
-var notOurs = []string{"group_replication_consistency", "close_fds", "orders_work", "include", "sign_out"}
+var notOurs = []string{"group_replication_consistency", "rpl_semi_sync_source_timeout", "close_fds", "orders_work", "include", "sign_out"}
 
 // A setting, column, metric or flag in the text of a page occurs in the code: pages follow when one gets another name.
 func TestInlineSettingsAndFlagsExist(t *testing.T) {

@@ -35,7 +35,6 @@ import (
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/runs"
-	"github.com/dutyrota/rota/schema"
 )
 
 const tables = `CREATE TABLE IF NOT EXISTS orders (id bigserial PRIMARY KEY, state text NOT NULL DEFAULT 'NEW');
@@ -51,8 +50,8 @@ type orders struct {
 
 // Select returns the next orders of one queue.
 func (o orders) Select(ctx context.Context, s processor.Selection) ([]int64, error) {
-	return center.Column[int64](ctx, o.db, `SELECT id FROM orders WHERE state = $1 AND `+
-		schema.Postgres.Mine("id", 2)+` ORDER BY id LIMIT $4`, o.from, s.Total, s.Queue.Index, s.Limit)
+	return center.Column[int64](ctx, o.db, `SELECT id FROM orders WHERE state = $1 AND abs(mod(id, $2)) = $3
+		ORDER BY id LIMIT $4`, o.from, s.Total, s.Queue.Index, s.Limit)
 }
 
 // Execute does the step in one fenced transaction, so that it takes effect once.
@@ -82,7 +81,7 @@ func export(db *sql.DB) exports {
 // Select returns the next receipts of the day in one queue. The run ends when no queue has any.
 func (e exports) Select(ctx context.Context, s processor.Selection) ([]int64, error) {
 	return center.Column[int64](ctx, e.db, `SELECT order_id FROM receipts WHERE day = CAST($1 AS date) AND NOT exported
-		AND `+schema.Postgres.Mine("order_id", 2)+` ORDER BY order_id LIMIT $4`, s.Queue.Run.Key, s.Total, s.Queue.Index, s.Limit)
+		AND abs(mod(order_id, $2)) = $3 ORDER BY order_id LIMIT $4`, s.Queue.Run.Key, s.Total, s.Queue.Index, s.Limit)
 }
 
 func main() {
