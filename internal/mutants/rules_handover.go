@@ -274,7 +274,7 @@ var handoverMutants = []mutant{
 	},
 	{
 		"H7", "another owner of the same epoch proves nothing",
-		"contradictedBy", " || row.Epoch == o.Epoch && row.Owner != o.Owner",
+		"contradictedBy", "row.Owner != o.Owner || ",
 		"",
 		"TestOwnershipIsContradicted",
 	},

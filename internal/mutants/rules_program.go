@@ -34,9 +34,9 @@ var programMutants = []mutant{
 	},
 	{
 		"", "a program sees the passwords of the worker",
-		"environment", `strings.HasPrefix(name, "ROTA_") || `,
-		"",
-		"TestEnvironment",
+		"Select", "Passed(name) || slices.Contains(named, name)",
+		`name != ""`,
+		"TestProgramFindsNoSecrets",
 	},
 	{
 		"", "a signature does not cover the time",
