@@ -33,8 +33,8 @@ var (
 		"a task type has queues and no live worker; a worker of another one raises the alert",
 		"start a worker: rota worker -c rota.yaml")
 	Refused = kind("REFUSED", "alerts", Problem, Told,
-		"a worker does not serve a task type, because its dealer or its program cannot work by the settings in the database, "+
-			"or by how the queues are divided",
+		"a worker does not serve a task type, because its dealer or its program cannot work by the settings in the "+
+			"database, or by how the queues are divided",
 		"do what the text says: change the setting, or start another version of the worker")
 	Failing = kind("FAILING", "failing", Problem, Watched,
 		"the calls of a server's dealer have done nothing but fail for half a minute",

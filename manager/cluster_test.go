@@ -236,6 +236,20 @@ func (cl *cluster) exec(query string, args ...any) {
 	}
 }
 
+// noteChanges tells the servers that their queues have changed, as a transaction that changes them does (S2).
+func (cl *cluster) noteChanges() {
+	cl.Helper()
+	cl.exec("UPDATE schedule_server_version SET queue_version = queue_version + 1")
+	cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
+}
+
+// noteEdits also tells them that there is another server, as its registration does (S3).
+func (cl *cluster) noteEdits() {
+	cl.Helper()
+	cl.noteChanges()
+	cl.exec("UPDATE schedule_task_running SET membership_version = membership_version + 1")
+}
+
 func (cl *cluster) scan(query string, into any) {
 	cl.Helper()
 	if err := cl.c.DB().QueryRowContext(cl.Context(), query).Scan(into); err != nil {

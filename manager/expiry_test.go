@@ -18,7 +18,7 @@ func TestTakeOver(t *testing.T) {
 		time.Sleep(time.Second)
 		cl.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('dead', 'settle', 'SERVING', rota_now(), rota_now())`)
 		cl.exec("UPDATE schedule_queue SET cur_server = 'dead', epoch = epoch + 1")
-		cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
+		cl.noteEdits()
 		time.Sleep(8 * time.Second)
 		if n := cl.events("EXPIRED"); n != 0 {
 			cl.Fatal("expired before its judge_dead_interval")
@@ -102,7 +102,7 @@ func TestCancelledBatchLearnsOfTheLoss(t *testing.T) {
 	}{
 		"the queues have another owner": {func(cl *cluster) {
 			cl.exec("UPDATE schedule_queue SET cur_server = 'other', epoch = epoch + 1")
-			cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
+			cl.noteEdits()
 		}, center.ErrFenced},
 		"the row of the server is gone": {func(cl *cluster) { cl.exec("DELETE FROM schedule_server") }, center.ErrFenced},
 		"the lease expires": {func(cl *cluster) {

@@ -75,12 +75,12 @@ func TestServerThatHandsOverStillPolls(t *testing.T) {
 		cl.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('other', 'settle', 'SERVING', '2999-01-01 00:00:00.000000', '2999-01-01 00:00:00.000000')`)
 		cl.exec("UPDATE schedule_queue SET cur_server = 'other', req_server = ?, epoch = epoch + 1 WHERE queue_index = 0", cl.uuidOf("register_time < '2900'"))
 		cl.exec("UPDATE schedule_queue SET req_server = 'other', req_since = rota_now() WHERE queue_index > 0")
-		cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
+		cl.noteChanges()
 		for cl.events("RELEASED") == 0 {
 			time.Sleep(10 * time.Millisecond)
 		}
 		cl.exec("UPDATE schedule_queue SET cur_server = req_server, req_server = NULL, epoch = epoch + 1 WHERE queue_index = 0")
-		cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
+		cl.noteChanges()
 		time.Sleep(250 * time.Millisecond)
 		if log := cl.logged.String(); !regexp.MustCompile(`msg="queue granted" .* queue=0 epoch=4\n`).MatchString(log) {
 			cl.Errorf("the queue is not granted 250 ms after it has arrived:\n%s", log)

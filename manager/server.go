@@ -36,8 +36,9 @@ type server struct {
 	told     chan struct{}                    // capacity 1: a hint says that queues or requests have changed (X9)
 	rejected atomic.Pointer[rejectedSettings] // nil while the settings in the row are in force
 
-	unleft      error // why a session that has ended is still in the roster, until the next one; for the server's own goroutine
-	lateReplies int   // how many sessions in succession ended because no reply came in time; for the server's own goroutine
+	// For the server's own goroutine:
+	unleft      error // why a session that has ended is still in the roster, until the next one
+	lateReplies int   // how many sessions in succession ended because no reply came in time
 
 	session atomic.Pointer[session] // the present one, for executors, the lease and Status; nil before the first
 	state   atomic.Value            // the name of the state, for Ready
@@ -219,8 +220,8 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 		ThreadNumber: s.settings.ThreadNumber, JudgeDeadInterval: s.settings.JudgeDeadInterval,
 		HeartbeatToken: session.reg.token, LibraryVersion: libraryVersion(), Weight: s.cfg.Weight,
 		HungQueues: session.hung.ids(), GivenSettings: s.task.settings.Given(),
-		Database: s.settings.Database, Offers: s.proc.Capabilities(), Labels: s.cfg.Labels, Process: s.process, Name: s.cfg.Name,
-		Witness: s.witness.lockID(),
+		Database: s.settings.Database, Offers: s.proc.Capabilities(), Labels: s.cfg.Labels, Process: s.process,
+		Name: s.cfg.Name, Witness: s.witness.lockID(),
 	})
 	if err != nil {
 		return nil, err

@@ -9,7 +9,6 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/roster"
-	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/ops"
 )
 
@@ -22,8 +21,8 @@ const (
 )
 
 // session is one registration of a server, from the insertion of its row to its end. Its methods run in the server's
-// own goroutine, except cancelAll, report and statistics. A server whose row is gone forgets everything and begins another session,
-// under a new uuid (S6).
+// own goroutine, except cancelAll, report and statistics. A server whose row is gone forgets everything and begins
+// another session, under a new uuid (S6).
 //
 // It has 18 methods: the states, what it does in them, and one that makes its jobs. What is due stands in its agenda.
 type session struct {
@@ -378,14 +377,11 @@ func (s *session) report() roster.ServerReport {
 // session itself at its end.
 func (s *session) statistics() roster.Statistics {
 	stats := s.proc.Stats()
-	b := roster.Statistics{
-		UUID:       sqldb.Key(s.uuid),
-		FetchCount: stats.FetchCount, FetchItemCount: stats.FetchItemCount,
-		SuccessCount: stats.SuccessCount, FailureCount: stats.FailureCount, SkipCount: stats.SkipCount,
-		ExecuteTime: stats.ExecuteTime, InFlight: int64(stats.InFlight),
-		LastFetch: s.reg.dbTime(stats.LastFetchTime), OldestInFlight: s.reg.dbTime(stats.OldestCallSince),
-		FailedCalls: stats.FailedCalls,
-	}
+	b := roster.StatisticsOf(s.uuid)
+	b.FetchCount, b.FetchItemCount = stats.FetchCount, stats.FetchItemCount
+	b.SuccessCount, b.FailureCount, b.SkipCount = stats.SuccessCount, stats.FailureCount, stats.SkipCount
+	b.ExecuteTime, b.InFlight, b.FailedCalls = stats.ExecuteTime, int64(stats.InFlight), stats.FailedCalls
+	b.LastFetch, b.OldestInFlight = s.reg.dbTime(stats.LastFetchTime), s.reg.dbTime(stats.OldestCallSince)
 	if w := s.window.state.Load(); w != nil {
 		b.NextRunStart, b.NextRunEnd = w.NextStart, w.NextEnd
 	}

@@ -109,6 +109,7 @@ func TestShorterIntervalsAreInForce(t *testing.T) {
 		cl.exec("UPDATE schedule_task_type SET heartbeat_interval_ms = 2000, judge_dead_interval_ms = 10000, version = version + 1")
 		time.Sleep(2 * time.Minute)
 		cl.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('dead', 'settle', 'SERVING', rota_now(), rota_now())`)
+		cl.noteEdits()
 		time.Sleep(16 * time.Second)
 		if n := cl.events("EXPIRED"); n != 1 {
 			cl.Errorf("%d servers were recorded as expired, want 1", n)

@@ -265,9 +265,9 @@ func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
 // caught turns a panic into an error, and redacts and cuts the text of an error. It does so here, where errors enter
 // the package, so that they are short and without secrets wherever they are logged or stored. The caller defers it.
-func (s *typedSource[T]) caught(err *error) {
+func (t *typedSource[T]) caught(err *error) {
 	if v := recover(); v != nil {
 		*err = &panicError{v, debug.Stack()}
 	}
-	*err = brief(*err, s.redact)
+	*err = brief(*err, t.redact)
 }

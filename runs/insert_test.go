@@ -50,8 +50,8 @@ func filledRun(t *testing.T, n int) (r Run) {
 
 func values(v reflect.Value) func(func(reflect.Value) bool) {
 	return func(yield func(reflect.Value) bool) {
-		for i := range v.NumField() {
-			if !yield(v.Field(i)) {
+		for _, field := range v.Fields() {
+			if !yield(field) {
 				return
 			}
 		}

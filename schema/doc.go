@@ -12,11 +12,12 @@
 // earlier edition with [ErrVoid].
 //
 // From the first release on, migrations are append-only: a released migration is never edited, because databases have
-// been made by it. Columns are public: later migrations add columns, and never rename or remove one. There are no down migrations: a database that is
-// migrated back loses what newer programs have written. Instead, the previous version of the programs works with the
-// new tables, so that a team goes back without touching them. The head of each file names the oldest version that does.
-// Programs read it from schedule_schema_lock.oldest_companion, because older programs may restart during a rolling
-// upgrade. docs/compatibility.md has the promises, and what a migration must not do while workers work.
+// been made by it. Columns are public: later migrations add columns, and never rename or remove one. There are no down
+// migrations: a database that is migrated back loses what newer programs have written. Instead, the previous version of
+// the programs works with the new tables, so that a team goes back without touching them. The head of each file names
+// the oldest version that does. Programs read it from schedule_schema_lock.oldest_companion, because older programs may
+// restart during a rolling upgrade. docs/compatibility.md has the promises, and what a migration must not do while
+// workers work.
 //
 // goose applies the migrations, as a library through its Provider, without its globals and its output. It is small,
 // has one version number for all dialects, runs each migration in a transaction where the database can do that, and

@@ -103,7 +103,8 @@ func force(cfg *driver.Config, role sqldb.Role, o sqldb.PoolOptions, variables m
 		cfg.Params["net_write_timeout"] = "10"
 	}
 	if role == sqldb.RoleStore || role == sqldb.RoleSchema {
-		// A process that is stopped, or a host that vanishes, would otherwise keep the lock row until TCP notices, after hours.
+		// A process that is stopped, or a host that vanishes, would otherwise keep the lock row until TCP notices, after
+		// hours.
 		limitIdle(cfg, 10*time.Second)
 	}
 	if role.Brief() {
@@ -112,7 +113,8 @@ func force(cfg *driver.Config, role sqldb.Role, o sqldb.PoolOptions, variables m
 		// long as it runs. The variable of MySQL limits SELECT only. MariaDB does not read the second comment.
 		delete(cfg.Params, "max_statement_time") // the driver sets the URL's after or before it
 		delete(cfg.Params, "max_execution_time")
-		cfg.Params["time_zone"] += " /*M!100300 , max_statement_time = 10 */ /*" + ofMySQL + " , max_execution_time = 10000 */"
+		cfg.Params["time_zone"] += " /*M!100300 , max_statement_time = 10 */ /*" + ofMySQL +
+			" , max_execution_time = 10000 */"
 	}
 	if role == sqldb.RoleSchema {
 		// A statement that changes a table waits for all users of the table, by default for a day. New users of the

@@ -8,7 +8,7 @@ import (
 // Errors returns one safe line for each error that errors.Join has joined in err, with what an error around them says
 // of all. A line end within an error is an escape, and does not make a second line.
 func Errors(err error) []string {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // this error itself, not one inside
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // this error itself, not one inside
 		var lines []string
 		var texts []string
 		for _, e := range joined.Unwrap() {

@@ -20,7 +20,8 @@ func Check(offers processor.Capabilities, now, next center.Settings) error {
 	present := now.Records()
 	for i, r := range next.Records() {
 		if AtStart(r.Name) && r.Value != present[i].Value {
-			return fmt.Errorf("%s (%s) takes effect when the worker starts again: it goes by %q", r.Name, r.Text, present[i].Text)
+			return fmt.Errorf("%s (%s) takes effect when the worker starts again: it goes by %q", r.Name, r.Text,
+				present[i].Text)
 		}
 	}
 	databases, err := next.Databases()

@@ -195,7 +195,7 @@ func (r raise) sharing(ctx context.Context, t sqldb.Tx) ([]fenced, error) {
 		if row.ID == r.queue.ID {
 			return row.Items == r.items
 		}
-		return !row.Items.mayShare(r.items)
+		return !row.mayShare(r.items)
 	}), err
 }
 

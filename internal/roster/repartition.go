@@ -119,7 +119,8 @@ func validTotal(total int) bool { return total >= 1 && total <= MaxQueues }
 // withdrawRepartition withdraws the request because the number of queues cannot change: it is invalid, or queues have
 // got cursors or names while the servers drained. It returns any other error as it is.
 func withdrawRepartition(ctx context.Context, l *LockTx, actor string, why error) error {
-	if !errors.Is(why, errCursors) && !errors.Is(why, errDataCursors) && !errors.Is(why, errNamedQueues) && !errors.Is(why, errInvalidTotal) {
+	withdraws := func(known error) bool { return errors.Is(why, known) }
+	if !slices.ContainsFunc([]error{errCursors, errDataCursors, errNamedQueues, errInvalidTotal}, withdraws) {
 		return why
 	}
 	err := l.setLockRow(ctx, `requested_total = NULL, partition_version = partition_version + 1`)

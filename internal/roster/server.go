@@ -113,7 +113,8 @@ var ErrRestart = errors.New("a setting has changed since this process started: s
 var ErrUnsuited = errors.New("the dealer does not suit the queues")
 
 // suits returns ErrRestart if the server goes by another data_database than the row, and ErrUnsuited if its dealer
-// cannot work queues with totals of their own, where queues may have these or have them (N3). No transaction makes either true while the server is registered.
+// cannot work queues with totals of their own, where queues may have these or have them (N3). No transaction makes
+// either true while the server is registered.
 func (s ServerInfo) suits(ctx context.Context, l *LockTx) error {
 	row, found, err := readDivision(ctx, l)
 	if err != nil || !found {
@@ -467,9 +468,8 @@ func lockServerRows(ctx context.Context, l *LockTx, servers []ServerRow) (list [
 
 // serverColumns are the columns that schedule_server and its history share.
 const serverColumns = `uuid, task_type, own_sign, ip, host_name, pid, thread_number, state, register_time,
-	heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, drained_partition, read_version, read_sum,
-	last_fetch_time,
-	next_run_start_time, next_run_end_time, fetch_count, fetch_item_count, success_count, failure_count, skip_count,
+	heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, drained_partition, read_version,
+	read_sum, last_fetch_time, next_run_start_time, next_run_end_time, fetch_count, fetch_item_count, success_count, failure_count, skip_count,
 	execute_ms, in_hand, oldest_in_hand_since, last_error, last_error_at, failing_since, failed_calls, library_version,
 	labels, hung_queues, given_settings, weight, planner_version, witness, name, process, rounded_up, capabilities,
 	` + shareColumns

@@ -31,6 +31,9 @@ type Statistics struct {
 	NextRunEnd     time.Time     `db:"new_next_run_end_time"`
 }
 
+// StatisticsOf returns the statistics of a server that has done nothing yet.
+func StatisticsOf(uuid string) Statistics { return Statistics{UUID: sqldb.Key(uuid)} }
+
 // newColumn begins the name of a column with the value that another column is to have. The statement reads both.
 const newColumn = "new_"
 

@@ -26,8 +26,8 @@ func (s *statement) countMine() (n int) {
 	return n
 }
 
-// writeMine writes the condition of the rows of a queue (N4), with the marks of {{total}} and {{index}}. The expression is
-// the user's own SQL, as what stands around the placeholder.
+// writeMine writes the condition of the rows of a queue (N4), with the marks of {{total}} and {{index}}. The expression
+// is the user's own SQL, as what stands around the placeholder.
 func (s *statement) writeMine(b *strings.Builder, name string, n int) (count int) {
 	condition := s.syntax.dialect.Mine
 	if strings.HasPrefix(name, mineHash) {
@@ -84,7 +84,7 @@ func (b builder) checkMine(s *statement) error {
 	return nil
 }
 
-// noNumber matches the types whose values are no numbers. In SQLite, a type may have any name that has such a word in it.
+// noNumber matches the types whose values are no numbers. In SQLite, a type may have any name with such a word in it.
 var noNumber = regexp.MustCompile(`CHAR|TEXT|CLOB|UUID|BLOB|BINARY|BYTEA|ENUM|DATE|TIME`)
 
 // checkMineTypes refuses {{mine COLUMN}} for a column of the result that holds no numbers. PostgreSQL would refuse the

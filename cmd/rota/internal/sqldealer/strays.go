@@ -14,9 +14,9 @@ import (
 
 // CountStrays implements processor.StrayCounter with the statement backlog, which it executes for all rows together and
 // for each queue, in one snapshot of the database. For all rows it is the statement of queue 0 of 1, in which each
-// number belongs to the queue; where it compares mod(KEY, {{total}}) with {{index}}, that comparison is left out, so that
-// rows without a key count too. In another form of the division, rows whose key is NULL cannot be counted. A statement
-// with {{mine}} alone has no strays (N4), and one with {{queue}} cannot be undivided: neither is executed.
+// number belongs to the queue; where it compares mod(KEY, {{total}}) with {{index}}, that comparison is left out, so
+// that rows without a key count too. In another form of the division, rows whose key is NULL cannot be counted. A
+// statement with {{mine}} alone has no strays (N4), and one with {{queue}} cannot be undivided: neither is executed.
 func (d *Dealer) CountStrays(ctx context.Context, s processor.Selection) (strays processor.Strays, err error) {
 	if d.undivided == nil {
 		return strays, nil
