@@ -323,7 +323,7 @@ func TestDataRaisesAtOnce(t *testing.T) {
 			}()
 		}
 		for range all {
-			_ = <-errs // a raise that comes too late fails
+			t.Log(<-errs) // some come too late
 		}
 		rows, err := f.d.DB().QueryContext(t.Context(), "SELECT queue_id, queue_index, queue_total FROM rota_fence WHERE division IS NOT NULL")
 		must(t, err)
@@ -462,7 +462,7 @@ func TestDataRaisesWaitForTheLock(t *testing.T) {
 		}
 		must(t, tx.Rollback())
 		for range 2 {
-			_ = <-done // one of the two comes too late
+			t.Log(<-done) // one comes too late
 		}
 		var n int
 		must(t, f.d.DB().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM rota_fence WHERE queue_id IN ('1', '5') AND division IS NOT NULL").Scan(&n))
