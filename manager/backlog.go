@@ -319,8 +319,8 @@ func (m *backlogMeter) sum() {
 	m.total = total
 }
 
-// checkBacklog notes that counts fail, and that items belong to no queue. Each is one condition of the task type, because
-// the same statement fails on all servers.
+// checkBacklog notes that counts fail, and that items belong to no queue. Each is one condition of the task type,
+// because the same statement fails on all servers.
 func (a *alerter) checkBacklog() {
 	b := a.backlog.status()
 	if !b.StraysSince.IsZero() {

@@ -261,9 +261,9 @@ func (gs grants) of(key string, totals map[int64]bool) *grant {
 	return nil
 }
 
-// QueueOf returns the number of the queue to which an item belongs that is divided by a whole number: the absolute value
-// of the remainder, so that each number has a queue, a negative one too (N4). total must be positive. The condition of SQL
-// that says the same is schema.Dialect.Mine.
+// QueueOf returns the number of the queue to which an item belongs that is divided by a whole number: the absolute
+// value of the remainder, so that each number has a queue, a negative one too (N4). total must be positive. The
+// condition of SQL that says the same is schema.Dialect.Mine.
 func QueueOf(key int64, total int) int {
 	return int(max(key%int64(total), -(key % int64(total))))
 }

@@ -15,9 +15,9 @@ import (
 //	c.Dialect().Mine("id", 1) // COALESCE(ABS(mod(CAST(id AS bigint), $1)), 0) = $2
 //
 // Each row belongs to exactly one queue of a total (N4), whatever the database holds: a negative number belongs to the
-// queue of its absolute value, as [processor.QueueOf] says, and NULL to queue 0. It is the queue of mod(id, total) where
-// that is not negative. A number with a fraction is rounded, by SQLite cut. For a text, PostgreSQL returns an error, and the
-// other databases take it for 0: use MineHash for it.
+// queue of its absolute value, as [processor.QueueOf] says, and NULL to queue 0. It is the queue of mod(id, total)
+// where that is not negative. A number with a fraction is rounded, by SQLite cut. For a text, PostgreSQL returns an
+// error, and the other databases take it for 0: use MineHash for it.
 //
 // key becomes a part of the statement as it is. It must be the program's own text and come from nowhere else.
 //

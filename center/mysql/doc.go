@@ -14,13 +14,12 @@
 // to each parameter of the URL.
 //
 // On the roster's own connections, those for migrations included: a strict sql_mode, so that nothing is cut off
-// silently. A transaction that has waited for a lock for a second gives up and is retried
-// (innodb_lock_wait_timeout): the end of a context closes the connection and not the statement, which would go on
-// waiting in the server, by default for 50 s. MariaDB and TiDB end a transaction whose client is gone after ten seconds
-// (idle_transaction_timeout, tidb_idle_transaction_timeout). MySQL has a limit for idle connections only
-// (wait_timeout): those for transactions get it, and the pool replaces those that the server has closed. A server ends a
-// connection whose client takes no rows for ten seconds (net_write_timeout). Reads and writes have deadlines, except
-// for migrations.
+// silently. A transaction that has waited for a lock for a second gives up and is retried (innodb_lock_wait_timeout):
+// the end of a context closes the connection and not the statement, which would go on waiting in the server, by default
+// for 50 s. MariaDB and TiDB end a transaction whose client is gone after ten seconds (idle_transaction_timeout,
+// tidb_idle_transaction_timeout). MySQL has a limit for idle connections only (wait_timeout): those for transactions
+// get it, and the pool replaces those that the server has closed. A server ends a connection whose client takes no rows
+// for ten seconds (net_write_timeout). Reads and writes have deadlines, except for migrations.
 //
 // The server ends a statement that has run for ten seconds, because its client no longer waits (sqldb.IOTimeout):
 // MariaDB each statement (max_statement_time), MySQL only a SELECT (max_execution_time). On MySQL an abandoned UPDATE

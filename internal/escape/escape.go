@@ -42,8 +42,8 @@ func escape(s string, lines bool) string {
 // look alike stay as they are.
 func Name(s string) string {
 	odd := func(r rune) bool { return unicode.IsSpace(r) && r != ' ' }
-	if strings.TrimSpace(s) != s || strings.Contains(s, "  ") || strings.ContainsFunc(s, odd) || strings.HasPrefix(s, `"`) ||
-		utf8.ValidString(s) && !norm.NFC.IsNormalString(s) {
+	if strings.TrimSpace(s) != s || strings.Contains(s, "  ") || strings.ContainsFunc(s, odd) ||
+		strings.HasPrefix(s, `"`) || utf8.ValidString(s) && !norm.NFC.IsNormalString(s) {
 		return strconv.QuoteToASCII(s)
 	}
 	return Text(s)

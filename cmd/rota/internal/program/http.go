@@ -156,7 +156,8 @@ func Signature(secret []byte, timestamp string, body []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// retryAfter returns the pause for which a service that is busy or away asks. item_retry_max of the task type bounds it.
+// retryAfter returns the pause for which a service that is busy or away asks. item_retry_max of the task type bounds
+// it.
 func retryAfter(r *http.Response, now time.Time) time.Duration {
 	if r.StatusCode != http.StatusTooManyRequests && r.StatusCode != http.StatusServiceUnavailable {
 		return 0

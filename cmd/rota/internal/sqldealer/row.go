@@ -55,8 +55,8 @@ func (sh *shape) afterValue(at int, position string) any {
 	return decode(texts[at], sh.syntax)
 }
 
-// checkKeys returns an error that is final if the key of a row has NULL: no statement finds the row by it. The processor
-// executes the others without it, and records it as dead.
+// checkKeys returns an error that is final if the key of a row has NULL: no statement finds the row by it. The
+// processor executes the others without it, and records it as dead.
 func (sh *shape) checkKeys(rows []Row) error {
 	for _, r := range rows {
 		if i := slices.Index(r.values[:sh.key], nil); i >= 0 {

@@ -122,8 +122,8 @@ func (s *statement) withoutDivision() (whole *statement, key string) {
 	return whole, key
 }
 
-// divisionStart returns where mod(KEY, or KEY % begins at the end of a text, and the key; -1 if the text does not end so.
-// next is the text between {{total}} and {{index}}.
+// divisionStart returns where mod(KEY, or KEY % begins at the end of a text, and the key; -1 if the text does not end
+// so. next is the text between {{total}} and {{index}}.
 func divisionStart(text, next string) (start int, key string) {
 	if m := percentStart.FindStringSubmatchIndex(text); m != nil && percentEnd.MatchString(next) {
 		return m[0], text[m[2]:m[3]]
