@@ -306,8 +306,8 @@ type Backlog struct {
 	Oldest time.Time // when the oldest of them became due, by the database's clock; zero if there is none or it is unknown
 }
 
-// StrayCounter is an optional capability of a Backlogger: it notices items that belong to no queue. Nothing selects them,
-// and no backlog counts them.
+// StrayCounter is an optional capability of a Backlogger: it notices items that belong to no queue. Nothing selects
+// them, and no backlog counts them.
 type StrayCounter interface {
 	// CountStrays counts the items that are left twice, at one moment: without the division into queues, and in all queues
 	// of s.Total. The owner of queue 0 calls it when it gets the queue, and then once an hour. If the items are in data

@@ -111,9 +111,9 @@ func newLeaseRow(token string, s ServerReport) leaseRow {
 	return row
 }
 
-// renewLease is the SET clause of the heartbeat. MySQL evaluates it from left to right (L6): watching_since, which reads
-// the old heartbeat_time and judge_dead_interval_ms, stands before them. It is never set to an earlier time: a heartbeat
-// whose reply was lost may have noticed a gap.
+// renewLease is the SET clause of the heartbeat. MySQL evaluates it from left to right (L6): watching_since, which
+// reads the old heartbeat_time and judge_dead_interval_ms, stands before them. It is never set to an earlier time: a
+// heartbeat whose reply was lost may have noticed a gap.
 //
 // A heartbeat that arrives after a plan has written the share of calls lowers nothing, because the share has another
 // version: the server may have more calls in flight by then.
@@ -215,8 +215,8 @@ func (b Heartbeat) query(d *sqldb.Dialect) (text string, args []any, err error) 
 	}
 	values, args, err := sqldb.Values(d, asked)
 	return `SELECT ` + b.followingColumns() + `, s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
-		COALESCE(r.requested_total, 0), ` + b.allDrainedColumn() + `, r.partition_version, r.membership_version, r.epoch_floor,
-		CASE WHEN ` + planDue("r") + ` THEN 1 ELSE 0 END, r.skipped, r.plan_version, r.item_version,
+		COALESCE(r.requested_total, 0), ` + b.allDrainedColumn() + `, r.partition_version, r.membership_version,
+		r.epoch_floor, CASE WHEN ` + planDue("r") + ` THEN 1 ELSE 0 END, r.skipped, r.plan_version, r.item_version,
 		CASE WHEN ` + auditDue("r.audited_at") + ` THEN 1 ELSE 0 END, ` + anyDeadColumn + `,
 		` + queueVersionColumn("s.task_type", "s.own_sign", "s.uuid") + `,
 		s.max_in_flight, s.max_in_flight_target, s.max_in_flight_version, ` + sharesDueColumn + `, ` + b.runColumns() +
