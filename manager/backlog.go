@@ -83,8 +83,8 @@ type BacklogStatus struct {
 	Counted int       // queues that it has counted since it got them; Items is their sum
 	Since   time.Time // of the oldest of these counts
 
-	// Strays are the items that belong to no queue, or to several, as a dealer last found some that is a StrayCounter. Both
-	// counts are equal if there are none, or nobody has counted. StraysSince is when a count first found some.
+	// Strays are the items that belong to no queue, or to several, as a dealer last found some that is a StrayCounter.
+	// Both counts are equal if there are none, or nobody has counted. StraysSince is when a count first found some.
 	Strays      processor.Strays
 	StraysSince time.Time
 
@@ -219,7 +219,8 @@ func (m *backlogMeter) countStrays(ctx context.Context, s processor.Selection) {
 	w.straysDue = time.Now().Add(straysInterval)
 	strays, err := guarded(ctx, func(ctx context.Context) (processor.Strays, error) { return counter.CountStrays(ctx, s) })
 	if err != nil {
-		m.log.LogAttrs(ctx, slog.LevelWarn, "count the items without the division into queues: failed", slog.Any("error", err))
+		m.log.LogAttrs(ctx, slog.LevelWarn, "count the items without the division into queues: failed",
+			slog.Any("error", err))
 		return
 	}
 	if w.strays = strays; strays.Items == strays.InQueues {

@@ -60,8 +60,8 @@ func (s *session) drainAll(ctx context.Context) (notDrained []string) {
 	return nil
 }
 
-// leaveLimit is the least time that a server has for its attempts to leave: a database that is away, or swallows what it
-// is sent, must not hold up the end of the process until a supervisor kills it.
+// leaveLimit is the least time that a server has for its attempts to leave: a database that is away, or swallows what
+// it is sent, must not hold up the end of the process until a supervisor kills it.
 const leaveLimit = 5 * time.Second
 
 // handOverAll removes the server from the roster and hands over what it still owns. It repeats that while the database

@@ -194,9 +194,9 @@ func New(c *center.Center, cfg Config, tasks ...Task) (*Manager, error) {
 	return m, nil
 }
 
-// peeksAtOnce is how many peeks of a process run at the same time. The audits of its task types run one after the other.
-// Otherwise a hundred task types, whose peeks and audits are due at the same time, would open a hundred connections, and
-// on a busy machine their heartbeats would wait behind all of them.
+// peeksAtOnce is how many peeks of a process run at the same time. The audits of its task types run one after the
+// other. Otherwise a hundred task types, whose peeks and audits are due at the same time, would open a hundred
+// connections, and on a busy machine their heartbeats would wait behind all of them.
 const peeksAtOnce = 4
 
 func validate(tasks []Task) error {

@@ -11,9 +11,9 @@ import (
 	"github.com/dutyrota/rota/runs"
 )
 
-// Clean deletes events, histories of servers, backlogs and ended runs of all own_signs that are older than the retention
-// by the database's clock, and returns the number of deleted rows. One call deletes at most about 1,000 rows of each:
-// call Clean periodically.
+// Clean deletes events, histories of servers, backlogs and ended runs of all own_signs that are older than the
+// retention by the database's clock, and returns the number of deleted rows. One call deletes at most about 1,000 rows
+// of each: call Clean periodically.
 func (c *Client) Clean(ctx context.Context, retention time.Duration) (deleted int, err error) {
 	deleted, err = cleanEvents(ctx, c.db, retention)
 	if err != nil {
@@ -34,8 +34,8 @@ func (c *Client) Clean(ctx context.Context, retention time.Duration) (deleted in
 	return deleted + n, sqldb.Wrap(err, "clean schedule_run")
 }
 
-// cleanEvents reads the keys first and deletes by key: a DELETE with a range locks the rows that it scans, and not every
-// database supports LIMIT in it.
+// cleanEvents reads the keys first and deletes by key: a DELETE with a range locks the rows that it scans, and not
+// every database supports LIMIT in it.
 func cleanEvents(ctx context.Context, db *sqldb.DB, retention time.Duration) (int, error) {
 	keys, err := sqldb.Records[any](ctx, db, fmt.Sprintf(`SELECT event_id FROM schedule_event
 		WHERE event_time < {ago %d} ORDER BY event_time LIMIT %d`, retention.Milliseconds(), runs.CleanRows))

@@ -148,7 +148,8 @@ func allFailures(err error, is func(error) bool) bool {
 
 // RetryAfter adds to an error the pause before the next attempt, instead of the growing pause, up to Settings.RetryMax.
 // It works for the error of an item, of a batch, or of a select, whose queue then pauses. The failure counts as an
-// attempt like any other. In a sweep RetryAfter has no effect. It returns err itself if err is nil or d is not positive.
+// attempt like any other. In a sweep RetryAfter has no effect. It returns err itself if err is nil or d is not
+// positive.
 func RetryAfter(d time.Duration, err error) error {
 	if err == nil || d <= 0 {
 		return err

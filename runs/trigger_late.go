@@ -9,8 +9,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// LateTrigger is a trigger whose next_fire_at is later than its schedule allows: it was edited by hand, or written while
-// the database's clock was ahead (S17). The trigger would fire nothing until then.
+// LateTrigger is a trigger whose next_fire_at is later than its schedule allows: it was edited by hand, or written
+// while the database's clock was ahead (S17). The trigger would fire nothing until then.
 type LateTrigger struct {
 	Trigger
 	Next time.Time // when it should fire next; zero: it is done
@@ -52,9 +52,9 @@ func (t Trigger) nextBySchedule(now time.Time) (time.Time, error) {
 	return t.first(a, now), nil
 }
 
-// CorrectTriggers gives the triggers of a task type whose next_fire_at is later than their schedules allow the next slot
-// of the schedule (S17), and returns their number. The runs of the slots that have fired keep them from firing again
-// (R2).
+// CorrectTriggers gives the triggers of a task type whose next_fire_at is later than their schedules allow the next
+// slot of the schedule (S17), and returns their number. The runs of the slots that have fired keep them from firing
+// again (R2).
 func (s *Scheduler) CorrectTriggers(ctx context.Context, taskType string) (n int, err error) {
 	late, err := lateTriggers(ctx, s.db, taskType, s.ownSign)
 	if err != nil || len(late) == 0 {

@@ -239,8 +239,8 @@ func removeQueue(ctx context.Context, l *LockTx, q NamedQueue, actor string) err
 
 // FinishChange changes a queue that is to be removed (N2), split or merged (N3) and that this server has drained. It
 // reports whether it did: it does not if the request was withdrawn. given then says who got the queue under the next
-// epoch, for Memory.Released: the server itself after a split, and otherwise nobody. Whatever the reply, the server must
-// not work the queue again under the old epoch: to keep it, it calls Retake (H3).
+// epoch, for Memory.Released: the server itself after a split, and otherwise nobody. Whatever the reply, the server
+// must not work the queue again under the old epoch: to keep it, it calls Retake (H3).
 func (s Server) FinishChange(ctx context.Context, queueID string, epoch int64) (given Handover, done bool, err error) {
 	err = s.roster.UnderLock(ctx, s.taskType, func(ctx context.Context, l *LockTx) (err error) {
 		given = Handover{QueueID: queueID, Epoch: epoch}

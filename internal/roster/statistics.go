@@ -9,8 +9,8 @@ import (
 )
 
 // Statistics are what people read about a server: in its row, in lists and on the console. No decision about a lease or
-// the owner of a queue depends on them. Times are by the database's clock, as the caller estimates it; a zero time means
-// never.
+// the owner of a queue depends on them. Times are by the database's clock, as the caller estimates it; a zero time
+// means never.
 type Statistics struct {
 	UUID sqldb.Key `db:"id"`
 

@@ -120,8 +120,8 @@ func (q ViewQueue) ownership() Ownership { return Ownership{q.Owner, q.Epoch, q.
 // dies together with the servers that watch it, a live server before them watches the first of them, and then expires
 // all.
 //
-// The heartbeat looks the four up by their keys. No server joins or leaves without a new membership_version. To find the
-// next servers again with each heartbeat, or to read a range of uuids that differs by server, would cost MySQL and
+// The heartbeat looks the four up by their keys. No server joins or leaves without a new membership_version. To find
+// the next servers again with each heartbeat, or to read a range of uuids that differs by server, would cost MySQL and
 // MariaDB a look at each server of the roster. After a new version the next heartbeat reads who follows. Until then a
 // server watches the old ones. Only if all four leave at once does it watch none, for one heartbeat. A server that has
 // joined is not dead so soon.

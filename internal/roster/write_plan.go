@@ -57,8 +57,8 @@ func writePlan(ctx context.Context, l *LockTx, changes []plan.Change) (written, 
 }
 
 // writeChanges writes changes of rows that this transaction has locked, where the database has row locks. version is
-// the version of the plan. It is higher than any version in the rows. It raises the numbers of all servers for which the
-// changes are news (S2), except one that knows.
+// the version of the plan. It is higher than any version in the rows. It raises the numbers of all servers for which
+// the changes are news (S2), except one that knows.
 func writeChanges(ctx context.Context, l *LockTx, changes []plan.Change, version int64, except string) error {
 	for _, c := range changes {
 		if c.ChangesOwner() && c.Owner != "" {

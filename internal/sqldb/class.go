@@ -78,8 +78,8 @@ func (d *Dialect) Class(err error) Class {
 }
 
 // ofNetwork reports whether the network has failed, or takes too long. It lists such errors: a file that is missing, as
-// that of a certificate, ends in an error of the system that has the methods of a net.Error, too, and an address without
-// a port in one of package net.
+// that of a certificate, ends in an error of the system that has the methods of a net.Error, too, and an address
+// without a port in one of package net.
 func ofNetwork(err error) bool {
 	if _, ok := errors.AsType[*net.AddrError](err); ok {
 		return false
