@@ -20,7 +20,7 @@ import (
 
 var tables = map[string][]string{
 	stage.Postgres: {`CREATE TABLE work (id bigint PRIMARY KEY, state varchar(10) NOT NULL)`, `CREATE INDEX work_new ON work (state, id)`},
-	stage.MariaDB:    {`CREATE TABLE work (id bigint PRIMARY KEY, state varchar(10) NOT NULL)`, `CREATE INDEX work_new ON work (state, id)`},
+	stage.MariaDB:  {`CREATE TABLE work (id bigint PRIMARY KEY, state varchar(10) NOT NULL)`, `CREATE INDEX work_new ON work (state, id)`},
 }
 
 // serving adds a dealer to a manager.
