@@ -37,11 +37,13 @@ type Options struct {
 	// loopback host and returns an error on other hosts, so that a mistyped URL cannot make a second roster.
 	Schema SchemaMode
 
-	// IdleDealerConns is how many connections for dealers (Center.DB) stay open between their batches, on servers. A
-	// connection that was idle for a minute is closed. With fewer connections than busy executors, some batches connect
-	// anew. The roster has at most 5 connections of its own: 4 for its transactions and one for heartbeats. Defaults to
-	// 16.
-	IdleDealerConns int
+	// DealerConns is how many connections Center.DB opens at most, for the dealers of all task types together, and how
+	// many of them stay open between two batches. A connection that was idle for a minute is closed. An executor that
+	// needs one waits while all are in use. So a dealer that holds a connection, for instance inside InTx, and asks for
+	// a second one can wait for ever: leave out the bound, or let it be twice the executors. Each data database has a
+	// pool with this bound. The roster has at most 5 connections of its own: 4 for its transactions and one for
+	// heartbeats. Defaults to no bound, and 16 that stay open.
+	DealerConns int
 
 	// Logger gets messages that no call returns as an error. docs/logging.md lists the names of the fields. Defaults to no
 	// output.
@@ -105,8 +107,8 @@ func (o Options) validate() error {
 	if err := roster.ValidName("own_sign", o.OwnSign, roster.MaxOwnSign); err != nil {
 		return err
 	}
-	if o.IdleDealerConns < 0 {
-		return fmt.Errorf("idle_dealer_conns (%d) must not be negative", o.IdleDealerConns)
+	if o.DealerConns < 0 {
+		return fmt.Errorf("dealer_conns (%d) must not be negative", o.DealerConns)
 	}
 	if o.IdleTxTimeout > maxTimeout {
 		return fmt.Errorf("idle_tx_timeout (%s) must be at most %s", o.IdleTxTimeout, maxTimeout)
@@ -128,10 +130,11 @@ func (o Options) pools() sqldb.PoolOptions {
 	}
 }
 
-// keepIdle sets how many connections for dealers stay open. A database in memory has one connection for all.
-func (o Options) keepIdle(pools *sqldb.DB) {
-	if o.IdleDealerConns > 0 && !pools.Database.Memory {
-		pools.Dealers.SetMaxIdleConns(o.IdleDealerConns)
+// bound sets how many connections the dealers have. A database in memory has one connection for all.
+func (o Options) bound(pools *sqldb.DB) {
+	if o.DealerConns > 0 && !pools.Database.Memory {
+		pools.Dealers.SetMaxOpenConns(o.DealerConns)
+		pools.Dealers.SetMaxIdleConns(o.DealerConns)
 	}
 }
 
@@ -187,7 +190,7 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", db.Address, err)
 	}
-	o.keepIdle(pools)
+	o.bound(pools)
 	c := &Center{db: pools, ownSign: o.OwnSign, options: o, log: o.Logger, sender: newSender(), teller: newTeller()}
 	c.roster = &roster.Roster{
 		DB: pools, OwnSign: o.OwnSign, PlannerVersion: plan.Version, OnLock: o.OnLock,

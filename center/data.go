@@ -95,7 +95,7 @@ func (c *Center) FenceIn(name string, db Database) (*Data, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data database %s: open %s: %w", name, db.Address, err)
 	}
-	c.options.keepIdle(pools)
+	c.options.bound(pools)
 	d := &Data{
 		c: c, name: name, db: pools,
 		entered: map[dataQueue]queueOwner{}, waits: map[dataQueue]DataWait{}, refused: map[string]DataProblem{},

@@ -1,6 +1,7 @@
 package center_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -51,7 +52,7 @@ func TestOpenRefusesBadURLs(t *testing.T) {
 func TestOpenRefusesBadOptions(t *testing.T) {
 	t.Parallel()
 	for want, o := range map[string]center.Options{
-		`idle_dealer_conns (-1) must not be negative`:                                     {IdleDealerConns: -1},
+		`dealer_conns (-1) must not be negative`:                                          {DealerConns: -1},
 		`schema ("maybe") must be auto, create or require`:                                {Schema: "maybe"},
 		`own_sign (" x") must be printable, without white space around it`:                {OwnSign: " x"},
 		`own_sign ("` + strings.Repeat("x", 51) + `") must have at most 50 bytes, not 51`: {OwnSign: strings.Repeat("x", 51)},
@@ -62,13 +63,16 @@ func TestOpenRefusesBadOptions(t *testing.T) {
 	}
 }
 
-func TestIdleDealerConns(t *testing.T) {
+func TestDealerConns(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
-		for o, want := range map[int]int{0: 16, 3: 3} {
-			c := centertest.Open(t, url, center.Options{IdleDealerConns: o})
+		for o, want := range map[int]struct{ open, idle int }{0: {0, 16}, 3: {3, 3}} {
+			c := centertest.Open(t, url, center.Options{DealerConns: o})
+			if got := c.DB().Stats().MaxOpenConnections; got != want.open {
+				t.Errorf("DealerConns %d: at most %d connections, want %d", o, got, want.open)
+			}
 			var taken []*sql.Conn
-			for range 20 {
+			for range cmp.Or(want.open, 20) {
 				conn, err := c.DB().Conn(t.Context())
 				if err != nil {
 					t.Fatal(err)
@@ -80,8 +84,8 @@ func TestIdleDealerConns(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if got := c.DB().Stats().Idle; got != want {
-				t.Errorf("IdleDealerConns %d: %d idle connections, want %d", o, got, want)
+			if got := c.DB().Stats().Idle; got != want.idle {
+				t.Errorf("DealerConns %d: %d idle connections, want %d", o, got, want.idle)
 			}
 		}
 	})

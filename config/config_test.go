@@ -270,7 +270,7 @@ var refusals = map[string]struct{ file, want string }{
 	"no database":                                 {"tasks: {settle: {queues: 1}}", "FILE: database is missing: set it in the file, with --database or in ROTA_DATABASE"},
 
 	"unknown key":          {minimal + "databse: x", "FILE:3: databse: unknown key; the known keys are console, data, database, ..."},
-	"unknown key, far off": {minimal + "colour: x", "FILE:3: colour: unknown key; the known keys are console, data, database, database_file, exit_on_unreachable, hints, http, idle_dealer_conns, idle_tx_timeout, item_retention, labels, name, own_sign, probes, reply_timeout, return_within, schema, tasks, weight, witness_dir"},
+	"unknown key, far off": {minimal + "colour: x", "FILE:3: colour: unknown key; the known keys are console, data, database, database_file, exit_on_unreachable, hints, http, dealer_conns, idle_tx_timeout, item_retention, labels, name, own_sign, probes, reply_timeout, return_within, schema, tasks, weight, witness_dir"},
 	"unknown schema mode":  {minimal + "schema: yes", "FILE:3: schema (yes): must be auto, create or require"},
 	"console, perhaps":     {minimal + "http: 127.0.0.1:9090\nconsole: perhaps", "FILE:4: console (perhaps): must be true or false"},
 	"exit, perhaps":        {minimal + "exit_on_unreachable: perhaps", "FILE:3: exit_on_unreachable (perhaps): must be true or false"},

@@ -121,11 +121,11 @@ var keys = append(slices.Clone(connectionKeys),
 		},
 	},
 	key{
-		name: "idle_dealer_conns",
-		help: "how many idle connections stay open for dealers; 16 if empty",
+		name: "dealer_conns",
+		help: "how many connections the dealers of all tasks have at most; 32 if empty",
 		set: func(f *File, text string) (err error) {
-			f.IdleDealerConns, err = strconv.Atoi(text)
-			return rule(err == nil && f.IdleDealerConns >= 1, "must be a whole number of at least 1")
+			f.DealerConns, err = strconv.Atoi(text)
+			return rule(err == nil && f.DealerConns >= 1, "must be a whole number of at least 1")
 		},
 	},
 	key{

@@ -192,6 +192,7 @@ func TestWorkerFromStartToDrain(t *testing.T) {
 		probe(t, address, "/livez", "ok\n")
 		probe(t, address, "/readyz", "ok\n")
 		probe(t, address, "/metrics", `rota_queues_owned{own_sign="BASE",task_type="settle"} 4`)
+		probe(t, address, "/metrics", `go_sql_max_open_connections{db_name="roster"} 32`)
 		eventually(t, "all queues are counted", func() bool { return count(t, db, "schedule_backlog WHERE items = 0") == 4 })
 		// In the row of the last heartbeat, items may still be in hand: /scale counts them too.
 		eventually(t, "a heartbeat reports that nothing is in hand", func() bool { return count(t, db, "schedule_server WHERE in_hand = 0") == 1 })

@@ -2,6 +2,7 @@
 package workercmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
@@ -162,7 +164,7 @@ func (w *worker) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	p := probes{ready: ready(m, c), metrics: w.metrics(mx), scale: console.ScaleHandler(c), console: pages}
+	p := probes{ready: ready(m, c), metrics: w.metrics(c, mx), scale: console.ScaleHandler(c), console: pages}
 	w.front.show(p)
 	w.front.say(p)
 	defer daemon.NotifySystemd(ctx.Done(), m.Ready, w.log)()
@@ -179,10 +181,16 @@ func (w *worker) run(ctx context.Context) (err error) {
 	return m.Run(ctx)
 }
 
+// dealerConns is the default bound of the connections of dealers. The dealers of a worker hold one connection each, and
+// so never wait for one another. Without a bound, a hundred task types would open five hundred connections when all get
+// items at once, more than a server takes.
+const dealerConns = 32
+
 // open opens the roster. While it waits for the database, /livez answers, because a restart would not bring the
 // database back.
 func (w *worker) open(ctx context.Context) (*center.Center, error) {
 	o := w.file.Options
+	o.DealerConns = cmp.Or(o.DealerConns, dealerConns)
 	o.Logger, o.FailUnreachable = daemon.LibraryLogger(w.log), true
 	c, err := center.Open(ctx, anydb.URL(w.file.Database), o)
 	if !errors.Is(err, center.ErrUnreachable) || w.file.ExitOnUnreachable {
@@ -224,9 +232,16 @@ func ready(m *manager.Manager, c *center.Center) func(context.Context) error {
 	}
 }
 
-func (w *worker) metrics(mx *metrics.Metrics) http.Handler {
-	return metricsHandler(w.log, mx, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+// metrics serves those of the manager, the process, and the pools of connections for dealers.
+func (w *worker) metrics(c *center.Center, mx *metrics.Metrics) http.Handler {
+	sources := []prometheus.Collector{
+		mx, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		collectors.NewDBStatsCollector(c.DB(), "roster"),
+	}
+	for _, d := range w.file.Data {
+		sources = append(sources, collectors.NewDBStatsCollector(c.Data(d.Name).DB(), d.Name))
+	}
+	return metricsHandler(w.log, sources...)
 }
 
 // use adds the data databases to the center, and returns the tasks, whose dealers have their databases.
