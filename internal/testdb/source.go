@@ -1,11 +1,12 @@
 package testdb
 
 import (
-	"go/build"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -13,11 +14,11 @@ import (
 // driver. The list is sorted and has each name once.
 func SourceNames(t testing.TB, pkg, file, pattern string) []string {
 	t.Helper()
-	p, err := build.Import(pkg, ".", build.FindOnly)
+	folder, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", pkg).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(p.Dir, file))
+	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(folder)), file))
 	if err != nil {
 		t.Fatal(err)
 	}
