@@ -81,19 +81,19 @@ type Loaded struct {
 // up to mostDead dead items.
 func (l Log) Load(ctx context.Context, taskType, queueID string, most, mostDead int) (Loaded, error) {
 	var found Loaded
-	partition, moved, err := l.partition(ctx, taskType)
-	if err == nil { // RETRY and STARTED sort behind DEAD, so that the index yields them in this order
+	p, err := l.look(ctx, taskType, queueID)
+	if err == nil && p.Failed { // RETRY and STARTED sort behind DEAD, so that the index yields them in this order
 		found.Items, err = l.read(ctx, fmt.Sprintf(` AND partition_version = ? AND queue_id = ? AND state > ?
 			ORDER BY state DESC LIMIT %d`, most+1),
-			taskType, partition, queueID, Dead)
+			taskType, p.Version, queueID, Dead)
 	}
-	if err == nil {
-		found.Dead, err = l.readDead(ctx, taskType, partition, queueID, mostDead+1)
+	if err == nil && p.Failed {
+		found.Dead, err = l.readDead(ctx, taskType, p.Version, queueID, mostDead+1)
 	}
 	if err != nil {
 		return Loaded{}, fmt.Errorf("read the failed items of queue %s of %s$%s: %w", queueID, taskType, l.ownSign, err)
 	}
-	found.More = moved || len(found.Items) > most || len(found.Dead) > mostDead
+	found.More = p.Moved || len(found.Items) > most || len(found.Dead) > mostDead
 	found.Items, found.Dead = found.Items[:min(most, len(found.Items))], found.Dead[:min(mostDead, len(found.Dead))]
 	return found, nil
 }
@@ -121,18 +121,21 @@ func (l Log) readDead(ctx context.Context, taskType string, partition int64, que
 	return digests, err
 }
 
-// partition returns the partition_version of the roster, and whether there are failed items of an earlier one: their
-// queue may be another one now.
-func (l Log) partition(ctx context.Context, taskType string) (version int64, moved bool, err error) {
-	type row struct {
-		Version int64
-		Moved   bool
-	}
-	p, err := sqldb.One[row](ctx, sqldb.Strict{Eacher: l.db}, roster.ErrUnknownTask, `SELECT r.partition_version,
+// first is what Load learns first. Few queues have failed items, and a process that starts asks for all of its queues:
+// so one statement tells those that have none.
+type first struct {
+	Version int64 // partition_version of the roster
+	Moved   bool  // there are failed items of an earlier one: their queue may be another one now
+	Failed  bool  // the queue has failed items
+}
+
+func (l Log) look(ctx context.Context, taskType, queueID string) (first, error) {
+	return sqldb.One[first](ctx, sqldb.Strict{Eacher: l.db}, roster.ErrUnknownTask, `SELECT r.partition_version,
 		CASE WHEN EXISTS (SELECT 1 FROM schedule_failed_item f WHERE f.task_type = r.task_type AND f.own_sign = r.own_sign
-		AND f.partition_version < r.partition_version) THEN 1 ELSE 0 END
-		FROM schedule_task_running r WHERE r.task_type = ? AND r.own_sign = ?`, taskType, l.ownSign)
-	return p.Version, p.Moved, err
+			AND f.partition_version < r.partition_version) THEN 1 ELSE 0 END,
+		CASE WHEN EXISTS (SELECT 1 FROM schedule_failed_item f WHERE f.task_type = r.task_type AND f.own_sign = r.own_sign
+			AND f.partition_version = r.partition_version AND f.queue_id = ?) THEN 1 ELSE 0 END
+		FROM schedule_task_running r WHERE r.task_type = ? AND r.own_sign = ?`, queueID, taskType, l.ownSign)
 }
 
 // Find returns the failed items with these keys, whatever their queue is.
