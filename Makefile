@@ -18,7 +18,7 @@ CYCLONEDX      := $(BIN)/cyclonedx-gomod-$(CYCLONEDX_VERSION)/cyclonedx-gomod
 ACTIONLINT     := $(BIN)/actionlint-$(ACTIONLINT_VERSION)/actionlint
 
 # Most tests wait: for time limits, locks, processes and servers. More of them than cores run at a time.
-OVERLAP := -parallel 4
+OVERLAP := -parallel 8
 
 # The race detector makes SQLite, which is translated C, and the hashes of passwords 10 to 25 times slower, and has
 # nothing to find there.
