@@ -20,6 +20,32 @@ func state(err error) string {
 	return ""
 }
 
+// classes has what the errors of the server mean, by SQLSTATE, or by its first two characters, which are a class of the
+// standard. The server refuses for a lasting reason with all other SQLSTATEs. TestErrorClasses has a case for each row.
+var classes = map[string]sqldb.Class{
+	"40001": sqldb.RolledBack, // a serialization failure
+	"40P01": sqldb.RolledBack, // a deadlock
+	"55P03": sqldb.RolledBack, // a lock is not available
+	"26000": sqldb.RolledBack, // no such prepared statement
+
+	"57014": sqldb.Interrupted, // cancelled, or took too long
+
+	"08":    sqldb.Broken, // connections
+	"53300": sqldb.Broken, // too many connections
+	"57P01": sqldb.Broken, // the server goes down, or an administrator has ended the session
+	"57P02": sqldb.Broken, // another session has crashed
+	"57P03": sqldb.Broken, // the server comes up
+	"57P05": sqldb.Broken, // the session was idle for too long
+
+	"25006": sqldb.ReadOnly,
+	"42P01": sqldb.NoTable,
+	"3F000": sqldb.NoTable, // no such schema, or search_path has none that exists
+	"23505": sqldb.Duplicate,
+
+	"22": sqldb.BadData, // data
+	"23": sqldb.BadData, // constraints
+}
+
 func classify(err error) sqldb.Class {
 	code := state(err)
 	switch {
@@ -27,34 +53,15 @@ func classify(err error) sqldb.Class {
 		return sqldb.ReadOnly
 	case code == "":
 		return sqldb.Other
-	}
-	if unprepared(err) {
+	case unprepared(err):
 		return sqldb.RolledBack
+	case isUnsupported(err):
+		return sqldb.Refused
 	}
-	switch code {
-	case "40001", "40P01", "55P03", "26000": // serialization, deadlock, lock not available, no such prepared statement
-		return sqldb.RolledBack
-	case "57014": // cancelled, or took too long
-		return sqldb.Interrupted
-	case "53300": // too many connections
-		return sqldb.Broken
-	case "57P01", "57P02", "57P03": // the server goes down or comes up
-		return sqldb.Broken
-	case "42P01", "3F000": // no such table or schema
-		return sqldb.NoTable
-	case "23505":
-		return sqldb.Duplicate
-	case "25006":
-		return sqldb.ReadOnly
-	}
-	switch code[:min(2, len(code))] {
-	case "08":
-		if isUnsupported(err) {
-			return sqldb.Refused
+	for _, row := range []string{code, code[:min(2, len(code))]} {
+		if class, listed := classes[row]; listed {
+			return class
 		}
-		return sqldb.Broken
-	case "22", "23": // data exception, integrity constraint violation
-		return sqldb.BadData
 	}
 	return sqldb.Refused
 }
@@ -65,10 +72,10 @@ func isPassedOver(err error) bool {
 		strings.Contains(err.Error(), "server is in hot standby mode")
 }
 
-// isUnsupported reports whether PgBouncer refuses a parameter of the URL. It has one code for this and for all that may
-// pass, such as a server that is away.
+// isUnsupported reports whether PgBouncer refuses a parameter of the URL. It has one code, 08P01, for this and for all
+// that may pass, such as a server that is away.
 func isUnsupported(err error) bool {
-	return strings.Contains(err.Error(), "unsupported startup parameter")
+	return strings.HasPrefix(state(err), "08") && strings.Contains(err.Error(), "unsupported startup parameter")
 }
 
 // unprepared reports whether the server has dropped the prepared statement (DISCARD ALL), or a changed table would

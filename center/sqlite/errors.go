@@ -9,26 +9,39 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
+// classes has what the errors of SQLite mean, by their extended code, or by their primary code, which is its lowest
+// byte. SQLite refuses for a lasting reason with all others. TestErrorClasses has a case for each row.
+var classes = map[int]sqldb.Class{
+	5: sqldb.RolledBack, // SQLITE_BUSY, with SQLITE_BUSY_SNAPSHOT among its kinds
+	6: sqldb.RolledBack, // SQLITE_LOCKED
+
+	8: sqldb.ReadOnly, // SQLITE_READONLY
+
+	1555: sqldb.Duplicate, // SQLITE_CONSTRAINT_PRIMARYKEY
+	2067: sqldb.Duplicate, // SQLITE_CONSTRAINT_UNIQUE
+
+	18: sqldb.BadData, // SQLITE_TOOBIG
+	19: sqldb.BadData, // SQLITE_CONSTRAINT
+	20: sqldb.BadData, // SQLITE_MISMATCH
+}
+
 func classify(err error) sqldb.Class {
 	var e *driver.Error
 	if !errors.As(err, &e) {
 		return sqldb.Other
 	}
-	switch e.Code() {
-	case 1555, 2067: // SQLITE_CONSTRAINT_PRIMARYKEY, _UNIQUE
-		return sqldb.Duplicate
-	}
-	switch e.Code() & 0xff {
-	case 5, 6: // SQLITE_BUSY, SQLITE_BUSY_SNAPSHOT among its kinds; SQLITE_LOCKED
-		return sqldb.RolledBack
-	case 18, 19, 20: // SQLITE_TOOBIG, SQLITE_CONSTRAINT, SQLITE_MISMATCH
-		return sqldb.BadData
-	case 8:
-		return sqldb.ReadOnly
-	case 1:
-		if strings.Contains(e.Error(), "no such table") {
-			return sqldb.NoTable
+	for _, row := range []int{e.Code(), e.Code() & 0xff} {
+		if class, listed := classes[row]; listed {
+			return class
 		}
 	}
+	if isNoTable(e) {
+		return sqldb.NoTable
+	}
 	return sqldb.Refused
+}
+
+// isNoTable reports whether a table does not exist. SQLite has one code for this and for other errors of a statement.
+func isNoTable(e *driver.Error) bool {
+	return e.Code() == 1 && strings.Contains(e.Error(), "no such table")
 }

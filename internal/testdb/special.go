@@ -2,11 +2,15 @@ package testdb
 
 import (
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 // Pooled returns a PgBouncer in transaction mode in front of the PostgreSQL database at the given URL. The URL of the
@@ -90,6 +94,36 @@ func Follow(primary *Server) []string {
 		fmt.Sprintf("CHANGE MASTER TO MASTER_HOST = '%s', MASTER_PORT = %s, MASTER_USER = '%s'",
 			u.Hostname(), u.Port(), u.User.Username()),
 		"START SLAVE",
+	}
+}
+
+// Starting returns a private PostgreSQL server that does not finish its start: it answers each connection that it is
+// starting up (57P03), until finish is called. Then it answers as any other. It ends with the test.
+func Starting(t testing.TB) (server *Server, finish func()) {
+	t.Helper()
+	server = Own(t, Postgres)
+	// It recovers from an archive that answers when a file is gone. The keeper waits meanwhile.
+	hold := filepath.Join(server.dir, "data", "hold")
+	must(t, run(server, `ALTER SYSTEM SET restore_command = 'while [ -e hold ]; do sleep 0.05; done; false'`,
+		`COPY (SELECT 1) TO PROGRAM 'touch hold recovery.signal'`))
+	must(t, server.Stop())
+	started := make(chan error, 1)
+	go func() { started <- server.Start() }()
+	finish = sync.OnceFunc(func() {
+		must(t, os.Remove(hold))
+		must(t, <-started)
+	})
+	t.Cleanup(finish)
+	// Until it listens, it answers nothing.
+	u, err := url.Parse(server.URL())
+	must(t, err)
+	for {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", u.Host)
+		if err == nil {
+			must(t, conn.Close())
+			return server, finish
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 
