@@ -40,10 +40,10 @@ func connector(cfg pq.Config, role sqldb.Role, o sqldb.PoolOptions) (driver.Conn
 		c.Dialer(dialer{})
 	}
 	if !role.Brief() {
-		return explaining{c}, nil
+		return explaining{c, cfg}, nil
 	}
 	return sqldb.Preparing{
-		Connector: explaining{c}, MayPrepare: direct, Unprepared: unprepared,
+		Connector: explaining{c, cfg}, MayPrepare: direct, Unprepared: unprepared,
 		MaxStatements: preparedStatements,
 	}, nil
 }

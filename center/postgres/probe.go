@@ -16,13 +16,14 @@ func probe(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
 		return nil, err
 	}
 	var version int
-	var name, encoding, readOnly, source string
-	var standby bool
+	var name, encoding, readOnly, source, path string
+	var standby, noSchema bool
 	err := db.QueryRowContext(ctx, `SELECT CAST(current_setting('server_version_num') AS integer),
 		current_setting('server_version'), current_setting('server_encoding'),
 		current_setting('transaction_read_only'), pg_is_in_recovery(),
-		(SELECT source FROM pg_settings WHERE name = 'default_transaction_read_only')`).
-		Scan(&version, &name, &encoding, &readOnly, &standby, &source)
+		(SELECT source FROM pg_settings WHERE name = 'default_transaction_read_only'),
+		current_schema() IS NULL, current_setting('search_path')`).
+		Scan(&version, &name, &encoding, &readOnly, &standby, &source, &noSchema, &path)
 	switch {
 	case err != nil:
 		err = fmt.Errorf("ask for the version: %w", err)
@@ -32,6 +33,9 @@ func probe(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
 		err = fmt.Errorf("server_encoding of this database (%s) must be UTF8: a text that it cannot store, such as that of "+
 			"an error, would fail the statements of all workers; use a database that was created with ENCODING 'UTF8' "+
 			"TEMPLATE template0", encoding)
+	case noSchema:
+		err = fmt.Errorf("search_path (%s) must name a schema that exists and that this role may use: the tables of the roster "+
+			"are in the first of them", path)
 	case standby:
 		err = sqldb.TakesNoWrites("this PostgreSQL is a standby (a replica): connect to the primary")
 	case readOnly == "on" && source == "client":

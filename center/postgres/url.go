@@ -7,6 +7,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/url"
 	"path/filepath"
@@ -240,14 +241,27 @@ func tlsNote(cfg pq.Config) sqldb.Note {
 		"is sent", cfg.SSLMode)
 }
 
-// explaining says in the error of a server without TLS how to connect without it.
-type explaining struct{ driver.Connector }
+// explaining says in the error of a server without TLS how to connect without it, and in that of a file the parameter
+// that names the file.
+type explaining struct {
+	driver.Connector
+	config pq.Config
+}
 
 // Connect implements driver.Connector.
 func (c explaining) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if errors.Is(err, pq.ErrSSLNotSupported) {
 		return nil, fmt.Errorf("%w; sslmode=disable in the URL connects without TLS", err)
+	}
+	if file, ok := errors.AsType[*fs.PathError](err); ok {
+		for name, path := range map[string]string{
+			"sslrootcert": c.config.SSLRootCert, "sslcert": c.config.SSLCert, "sslkey": c.config.SSLKey,
+		} {
+			if path == file.Path {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
 	}
 	return conn, err
 }
