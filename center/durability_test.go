@@ -109,7 +109,7 @@ func TestMigrateProbesLikeAWorker(t *testing.T) {
 	standby, _ := testdb.Standby(t, testdb.Own(t, testdb.Postgres))
 	for _, tt := range []struct{ url, statement, want string }{
 		{server.URL(), "SELECT 1", ""},
-		{server.URL(), "SET GLOBAL read_only = 1", "this server is read-only (read_only = 1: a replica?)"},
+		{server.URL(), "SET GLOBAL read_only = 1", "the database is read-only (read_only = 1 on this server: a replica?)"},
 		{server.URL(), "SET GLOBAL read_only = 0", ""},
 		{server.URL(), "ALTER TABLE schedule_schema_lock ENGINE = MyISAM", "table schedule_schema_lock has the engine MyISAM"},
 		{standby.URL(), "SELECT 1", "this PostgreSQL is a standby (a replica): connect to the primary"},

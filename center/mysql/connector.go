@@ -35,7 +35,7 @@ func connector(u *sqldb.URL, role sqldb.Role, o sqldb.PoolOptions) (sqldriver.Co
 	// the server has given it, so that the proxy must send the statement to that server.
 	always := func(context.Context, sqldb.Conn, net.Conn) bool { return true }
 	return sqldb.Preparing{
-		Connector: plain, MayPrepare: always, Unprepared: unprepared,
+		Connector: leaving{plain}, MayPrepare: always, Unprepared: unprepared,
 		MaxStatements: preparedStatements,
 	}, nil
 }
@@ -45,12 +45,12 @@ func connector(u *sqldb.URL, role sqldb.Role, o sqldb.PoolOptions) (sqldriver.Co
 func sessions(role sqldb.Role, plain, waiting sqldriver.Connector) sqldriver.Connector {
 	switch role {
 	case sqldb.RoleStore:
-		return readCommitted{&causal{Connector: plain, waiting: waiting}}
+		return leaving{readCommitted{&causal{Connector: plain, waiting: waiting}}}
 	case sqldb.RoleDealers, sqldb.RoleSchema:
-		return &causal{Connector: plain, waiting: waiting}
+		return leaving{&causal{Connector: plain, waiting: waiting}}
 	case sqldb.RoleHeartbeat: // must not wait (F7)
 	}
-	return plain
+	return leaving{plain}
 }
 
 // config reads the URL, except for its hosts.
@@ -81,7 +81,7 @@ func force(cfg *driver.Config, role sqldb.Role, o sqldb.PoolOptions, variables m
 	cfg.ParseTime = true
 	cfg.ClientFoundRows = true // affected rows are matched rows, or a compare-and-set would lie
 	cfg.InterpolateParams = true
-	cfg.RejectReadOnly = true // after a fail-over the pool leaves the old primary
+	cfg.RejectReadOnly = false // leaving does that, and says why
 	cfg.MultiStatements = false
 	cfg.CheckConnLiveness = true
 	cfg.Loc = time.UTC

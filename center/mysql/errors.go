@@ -2,12 +2,85 @@ package mysql
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 
 	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/dutyrota/rota/internal/sqldb"
 )
+
+// classes has what the errors of the server mean, by their numbers. The server refuses for a lasting reason with all
+// other numbers. TestErrorClasses has a case for each row.
+var classes = map[uint16]sqldb.Class{
+	1020:          sqldb.RolledBack, // the row has changed since the snapshot
+	1205:          sqldb.RolledBack, // a lock wait took too long
+	1213:          sqldb.RolledBack, // a deadlock
+	3101:          sqldb.RolledBack, // a conflict in a MySQL group
+	8002:          sqldb.RolledBack, // TiDB: a conflict
+	8022:          sqldb.RolledBack, // TiDB: a conflict
+	8028:          sqldb.RolledBack, // TiDB: another schema
+	9007:          sqldb.RolledBack, // TiDB: a conflict
+	noSuchHandler: sqldb.RolledBack,
+	needReprepare: sqldb.RolledBack,
+
+	3572: sqldb.Held, // NOWAIT
+
+	1105: sqldb.Interrupted, // TiDB: an error that has no number of its own
+	1317: sqldb.Interrupted, // killed
+	1969: sqldb.Interrupted, // MariaDB: took too long
+	3024: sqldb.Interrupted, // MySQL: took too long
+	9001: sqldb.Interrupted, // TiDB, to 9005: its storage is slow or away
+	9002: sqldb.Interrupted,
+	9003: sqldb.Interrupted,
+	9004: sqldb.Interrupted,
+	9005: sqldb.Interrupted,
+
+	1040: sqldb.Broken, // too many connections
+	1047: sqldb.Broken, // Galera: no quorum
+	1053: sqldb.Broken, // the server goes down
+	1152: sqldb.Broken, // the connection was aborted
+	1180: sqldb.Broken, // the commit failed: on a Galera node without a quorum, the others may have it
+	1203: sqldb.Broken, // too many connections of the user, by the limit for all users
+	1226: sqldb.Broken, // too many connections or statements of the user, by its own limit
+	1927: sqldb.Broken, // MariaDB: the connection was killed
+	2006: sqldb.Broken, // the server has gone away
+	2013: sqldb.Broken, // the connection was lost
+	3169: sqldb.Broken, // MySQL: the session was killed
+	4031: sqldb.Broken, // MySQL: the connection was idle for too long
+	8501: sqldb.Broken, // TiDB: the outcome of the commit is unknown
+
+	byOption: sqldb.ReadOnly, // read_only; of another option it is Refused
+	1792:     sqldb.ReadOnly, // a transaction that is read-only, by the default of the server or of the session
+	1836:     sqldb.ReadOnly, // innodb_read_only, innodb_force_recovery, and TiDB
+
+	1146: sqldb.NoTable,
+	1062: sqldb.Duplicate,
+
+	1048: sqldb.BadData, // NULL
+	1169: sqldb.BadData, // a key that must be unique
+	1216: sqldb.BadData, // a foreign key, as 1217, 1451, 1452 and 1557
+	1217: sqldb.BadData,
+	1264: sqldb.BadData, // out of range
+	1265: sqldb.BadData, // cut off
+	1292: sqldb.BadData, // a value of the wrong format
+	1364: sqldb.BadData, // no value
+	1365: sqldb.BadData, // a division by zero
+	1366: sqldb.BadData, // a value of the wrong type
+	1367: sqldb.BadData, // a number that is none
+	1406: sqldb.BadData, // too long
+	1411: sqldb.BadData, // a wrong value for a function
+	1451: sqldb.BadData,
+	1452: sqldb.BadData,
+	1525: sqldb.BadData, // a wrong value for a type
+	1557: sqldb.BadData,
+	1690: sqldb.BadData, // out of range in an expression
+	3140: sqldb.BadData, // JSON, as 3141 and 3156
+	3141: sqldb.BadData,
+	3156: sqldb.BadData,
+	3819: sqldb.BadData, // MySQL: a CHECK
+	4025: sqldb.BadData, // MariaDB: a CHECK
+}
 
 func classify(err error) sqldb.Class {
 	if errors.Is(err, driver.ErrInvalidConn) {
@@ -17,34 +90,23 @@ func classify(err error) sqldb.Class {
 	if !errors.As(err, &e) {
 		return sqldb.Other
 	}
-	switch e.Number {
-	// deadlock, lock wait, changed since the snapshot, conflict in a MySQL group; of TiDB: conflicts, another schema
-	case 1213, 1205, 1020, 3101, 8002, 8022, 8028, 9007:
-		return sqldb.RolledBack
-	case 3572: // NOWAIT
-		return sqldb.Held
-	case noSuchHandler, needReprepare:
-		return sqldb.RolledBack
-	// took too long, by MariaDB's limit and MySQL's; killed; of TiDB: no number of its own, its storage is slow or away
-	case 1969, 3024, 1317, 1105, 9001, 9002, 9003, 9004, 9005:
-		return sqldb.Interrupted
-	// too many connections, no quorum, shutdown, killed, gone away, idle too long
-	case 1040, 1047, 1053, 1152, 1927, 2006, 2013, 3169, 4031:
-		return sqldb.Broken
-	case 1180, 8501: // the commit failed: on a Galera node without a quorum, the others may have it; unknown to TiDB
-		return sqldb.Broken
-	case 1062:
-		return sqldb.Duplicate
-	case 1048, 1169, 1216, 1217, 1264, 1265, 1292, 1364, 1365, 1366, 1367, 1406, 1411, 1451, 1452,
-		1525, 1557, 1690, 3140, 3141, 3156, 3819, 4025:
-		return sqldb.BadData // NULL, keys, ranges, lengths, formats, JSON, CHECK of MySQL and MariaDB
-	case 1146:
-		return sqldb.NoTable
-	case 1290, 1792, 1836:
-		return sqldb.ReadOnly
+	if class, listed := classes[e.Number]; listed && !isOtherOption(e) {
+		return class
 	}
 	return sqldb.Refused
 }
+
+// isOtherOption reports whether the server names another option than read_only with the error of read_only, such as
+// --secure-file-priv, which lasts.
+func isOtherOption(e *driver.MySQLError) bool {
+	return e.Number == byOption && !readOnlyOption.MatchString(e.Message)
+}
+
+// byOption is the number of the error of a statement that an option of the server rules out.
+const byOption = 1290
+
+// readOnlyOption matches the options that make a server read-only: --read-only, --super-read-only and those of TiDB.
+var readOnlyOption = regexp.MustCompile(`read[-_]only`)
 
 // Errors about prepared statements.
 const (

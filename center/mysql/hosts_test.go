@@ -29,7 +29,7 @@ func TestSeveralHosts(t *testing.T) {
 		}
 	}
 	err := open(t, "mysql://root@127.0.0.1:1,"+readOnly+"/test", sqldb.RoleStore).PingContext(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1: ") || !strings.Contains(err.Error(), readOnly+": this server is read-only") {
+	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1: ") || !strings.Contains(err.Error(), readOnly+": the database is read-only") {
 		t.Errorf("no host is left: %v", err)
 	}
 }

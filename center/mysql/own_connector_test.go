@@ -28,7 +28,7 @@ func ownConfig(t *testing.T, url string) *driver.Config {
 	cfg.User, cfg.Passwd, cfg.DBName = u.User, u.Password, u.Database
 	cfg.Net, cfg.Addr = "tcp", u.Hosts[0].String()
 	cfg.Params = map[string]string{}
-	cfg.ParseTime, cfg.ClientFoundRows, cfg.InterpolateParams, cfg.RejectReadOnly = true, true, true, true
+	cfg.ParseTime, cfg.ClientFoundRows, cfg.InterpolateParams = true, true, true
 	cfg.Logger = &driver.NopLogger{}
 	return cfg
 }

@@ -86,7 +86,7 @@ var params = sqldb.Join(
 		"loc":               sqldb.Force("UTC", "the tables hold UTC"),
 		"multiStatements":   sqldb.Force("false", "a statement is one statement"),
 		"parseTime":         sqldb.Force("true", "times are read as times"),
-		"rejectReadOnly":    sqldb.Force("true", "after a fail-over the pool leaves the old primary"),
+		"rejectReadOnly":    sqldb.Force("false", "it would hide that the server is read-only; the pool leaves it anyway"),
 		"strict":            sqldb.Refuse("the driver has no such mode any more"),
 		"timeTruncate":      sqldb.Refuse("times have microseconds"),
 
@@ -219,7 +219,7 @@ func (h host) connect(ctx context.Context) (sqldriver.Conn, error) {
 func refuseReadOnly(ctx context.Context, conn sqldriver.Conn) error {
 	row, err := sqldb.Row(ctx, conn.(sqldb.Conn), "SELECT @@global.read_only")
 	if err == nil && sqldb.ValueText(row[0]) != "0" {
-		err = sqldb.TakesNoWrites("this server is read-only (read_only = 1: a replica?)")
+		err = sqldb.TakesNoWrites("the database is read-only (read_only = 1 on this server: a replica?)")
 	}
 	if err != nil {
 		return errors.Join(err, conn.Close())

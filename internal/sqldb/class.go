@@ -105,10 +105,11 @@ var broken = []error{
 	syscall.EPIPE, syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH,
 }
 
-// Retryable reports whether the same transaction may succeed when it runs again at once.
+// Retryable reports whether the same transaction may succeed when it runs again at once. If the driver has closed the
+// connection to a server that takes no writes, the next one may lead to the new primary.
 func (d *Dialect) Retryable(err error) bool {
 	c := d.Class(err)
-	return c == Held || c == RolledBack || c == Interrupted || c == Broken
+	return c == Held || c == RolledBack || c == Interrupted || c == Broken || errors.Is(err, driver.ErrBadConn)
 }
 
 // Transient reports whether an error came from the connection or from a collision, so that the same call may succeed

@@ -1,0 +1,109 @@
+package mysql
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"fmt"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// leaving is a connector whose connections end when the server refuses a write because it is read-only: after a
+// fail-over they lead to the old primary, and the next one to the new primary. The driver can do that by itself
+// (rejectReadOnly), but then says "driver: bad connection" instead of the reason.
+type leaving struct{ sqldriver.Connector }
+
+// Connect implements driver.Connector.
+func (l leaving) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	conn, err := l.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if full, ok := conn.(sqldb.Conn); ok {
+		return leavingConn{full}, nil
+	}
+	return conn, nil // of a wrapper of the program, which lacks a method
+}
+
+// leavingConn is a connection of leaving.
+type leavingConn struct{ sqldb.Conn }
+
+// readOnlyError is the answer of a server that is read-only. database/sql tries a statement outside of a transaction
+// again on other connections, because the error is a driver.ErrBadConn, too.
+type readOnlyError struct{ error }
+
+func (e readOnlyError) Error() string { return fmt.Sprintf("the database is read-only: %v", e.error) }
+
+func (e readOnlyError) Unwrap() []error {
+	return []error{e.error, sqldb.ErrReadOnly, sqldriver.ErrBadConn}
+}
+
+// leave closes the connection after an error of a server that is read-only.
+func (c leavingConn) leave(err error) error {
+	if err == nil || classify(err) != sqldb.ReadOnly {
+		return err
+	}
+	_ = c.Close() // the connection is given up, whatever it answers
+	return readOnlyError{err}
+}
+
+// ExecContext implements driver.ExecerContext.
+func (c leavingConn) ExecContext(ctx context.Context, query string,
+	args []sqldriver.NamedValue,
+) (sqldriver.Result, error) {
+	result, err := c.Conn.ExecContext(ctx, query, args)
+	return result, c.leave(err)
+}
+
+// QueryContext implements driver.QueryerContext.
+func (c leavingConn) QueryContext(ctx context.Context, query string,
+	args []sqldriver.NamedValue,
+) (sqldriver.Rows, error) {
+	rows, err := c.Conn.QueryContext(ctx, query, args)
+	return rows, c.leave(err)
+}
+
+// PrepareContext implements driver.ConnPrepareContext.
+func (c leavingConn) PrepareContext(ctx context.Context, query string) (sqldriver.Stmt, error) {
+	stmt, err := c.Conn.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, c.leave(err)
+	}
+	if full, ok := stmt.(sqldb.Stmt); ok {
+		return leavingStmt{full, c}, nil
+	}
+	return stmt, nil
+}
+
+// BeginTx implements driver.ConnBeginTx.
+func (c leavingConn) BeginTx(ctx context.Context, o sqldriver.TxOptions) (sqldriver.Tx, error) {
+	tx, err := c.Conn.BeginTx(ctx, o)
+	return leavingTx{tx, c}, c.leave(err)
+}
+
+// leavingStmt is a prepared statement of a leavingConn.
+type leavingStmt struct {
+	sqldb.Stmt
+	conn leavingConn
+}
+
+// ExecContext implements driver.StmtExecContext.
+func (s leavingStmt) ExecContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Result, error) {
+	result, err := s.Stmt.ExecContext(ctx, args)
+	return result, s.conn.leave(err)
+}
+
+// QueryContext implements driver.StmtQueryContext.
+func (s leavingStmt) QueryContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
+	rows, err := s.Stmt.QueryContext(ctx, args)
+	return rows, s.conn.leave(err)
+}
+
+// leavingTx is a transaction of a leavingConn.
+type leavingTx struct {
+	sqldriver.Tx
+	conn leavingConn
+}
+
+// Commit implements driver.Tx. The server may have become read-only since the transaction began.
+func (t leavingTx) Commit() error { return t.conn.leave(t.Tx.Commit()) }
