@@ -46,6 +46,36 @@ var otherMutants = []mutant{
 		"TestRowsOfOthersHideNone",
 	},
 	{
+		"", "a certificate that is missing is an outage",
+		"ofNetwork", "ok && e.Timeout() {",
+		"ok && e != nil {",
+		"TestUnreachableErrors",
+	},
+	{
+		"", "a connection that is reset is no outage",
+		"broken", "syscall.ECONNRESET, ",
+		"",
+		"TestErrorsOfTheNetwork",
+	},
+	{
+		"", "a password that is refused is an outage",
+		"classes", `"57P05": sqldb.Broken,`,
+		`"57P05": sqldb.Broken, "28P01": sqldb.Broken,`,
+		"postgres.TestErrorClasses",
+	},
+	{
+		"", "a pool stays with an old primary that is read-only",
+		"leave", "_ = c.Close()",
+		"_ = c",
+		"TestThePoolLeavesAReadOnlyServer",
+	},
+	{
+		"", "a MySQL that goes down refuses for good",
+		"classes", "1053: sqldb.Broken",
+		"1053: sqldb.Refused",
+		"mysql.TestErrorClasses",
+	},
+	{
 		"", "a page with a huge number panics",
 		"pageOf", "min(n, lastPage)",
 		"n",
