@@ -43,12 +43,21 @@ func TestThePoolLeavesAReadOnlyServer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer tx.Rollback()
 			if err := proxy.Redirect(next.URL()); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := tx.ExecContext(t.Context(), "UPDATE items SET n = 3"); !isToldReadOnly(err) || !dialect.Retryable(err) {
 				t.Errorf("a transaction: %v, want that the database is read-only and that it can be tried again", err)
+			}
+			_ = tx.Rollback() // the connection has ended
+			if tx, err = pools["dealers"].BeginTx(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.ExecContext(t.Context(), "UPDATE items SET n = 3"); err != nil {
+				t.Errorf("the next transaction: %v", err)
+			}
+			if err := tx.Commit(); err != nil {
+				t.Error(err)
 			}
 			for name, db := range pools {
 				if err := update(t.Context(), db); err != nil {
