@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"log/slog"
@@ -138,18 +139,25 @@ func (h *heartbeater) send(
 // reconnectTimeout bounds a new connection for heartbeats.
 const reconnectTimeout = 15 * time.Second
 
-// snapshot returns the registrations, and the shortest of their heartbeat intervals and leases.
+// snapshot returns the registrations, the shortest of their heartbeat intervals, and the lease that the time limit of a
+// heartbeat follows (S12): the shortest one that is valid, or the longest one if none is. A task type whose intervals
+// are too short for the database does not end the leases of the others: when its own lease has expired, the heartbeat
+// may take as long as they allow.
 func (h *heartbeater) snapshot() (all []*registration, interval, lease time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	var shortest, longest time.Duration
 	for _, r := range h.registrations {
 		i := r.lease.intervals()
-		if len(all) == 0 {
-			interval, lease = i.heartbeat, i.lease()
+		if len(all) == 0 || i.heartbeat < interval {
+			interval = i.heartbeat
 		}
-		all, interval, lease = append(all, r), min(interval, i.heartbeat), min(lease, i.lease())
+		if length := i.lease(); r.lease.valid() && (shortest == 0 || length < shortest) {
+			shortest = length
+		}
+		all, longest = append(all, r), max(longest, i.lease())
 	}
-	return all, interval, lease
+	return all, interval, cmp.Or(shortest, longest)
 }
 
 // heartbeatTimeout returns the time limit of a heartbeat that renews a lease of that length. A heartbeat may take half

@@ -231,6 +231,12 @@ var serverMutants = []mutant{
 		"TestReplyToAHeartbeatBeforeTheLapse",
 	},
 	{
+		"S12", "one task type with short intervals ends the leases of all others of its process",
+		"snapshot", "r.lease.valid() && (shortest == 0",
+		"(shortest == 0",
+		"TestShortIntervalsCostNoOtherLease",
+	},
+	{
 		"S12", "a server whose replies come too late keeps its queues",
 		"awaitLateReplies", "err != nil || age > 2*every || ",
 		"err != nil || age >= 0 || ",
