@@ -111,8 +111,8 @@ var settingTable = []Setting{
 	},
 	{
 		Name: "count_in_outage", Column: "count_in_outage",
-		Help: "`true` counts failures as attempts although nothing else succeeds: poison is dead, and passed by a " +
-			"cursor, without that proof, and so are healthy items in an outage",
+		Help: "`true` counts failures even while everything fails: poison is dead sooner, and a cursor passes it " +
+			"sooner, and so it is with healthy items in an outage",
 		field: func(s *Settings) any { return &s.CountInOutage },
 	},
 	{
@@ -142,8 +142,8 @@ var settingTable = []Setting{
 	},
 	{
 		Name: "failing_after", Column: "failing_after", Default: 5,
-		Help: "failed calls in a row, of more than one item, after which a worker is not ready; if they go on for half a " +
-			"minute, it raises the alert FAILING, and QUEUE_FAILING if those of a single queue go on for ten minutes",
+		Help: "failed calls in a row, of more than one item, after which a worker is not ready. After half a minute of " +
+			"nothing but failures it raises the alert FAILING, and after ten minutes in a single queue QUEUE_FAILING",
 		field: func(s *Settings) any { return &s.FailingAfter }, least: 1, most: 1_000_000,
 	},
 	{

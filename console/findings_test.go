@@ -30,7 +30,7 @@ func TestFindingsHaveButtons(t *testing.T) {
 		r := request(http.MethodGet, "/")
 		r.Header.Set("Test-Actor", actor)
 		body := s.await(r).body
-		for strings.Contains(body, "The checks have not ended yet") {
+		for strings.Contains(body, "Checking …") {
 			time.Sleep(50 * time.Millisecond)
 			body = s.await(r).body
 		}
