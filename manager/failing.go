@@ -16,7 +16,7 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// FailingError says that the calls of a dealer do nothing but fail. Ready returns it.
+// FailingError says that the calls of a dealer do nothing but fail. Status has it.
 type FailingError struct {
 	TaskType string
 	Calls    int64     // selects and batches that have failed since an item was last done
@@ -46,17 +46,6 @@ func (s *server) failing(stats processor.Stats) *FailingError {
 		}
 	}
 	return &FailingError{TaskType: s.taskType, Calls: stats.FailedCalls, Since: stats.FailingSince, Err: stats.LastError}
-}
-
-// ready returns nil if the server serves its task type, and its dealer does not fail all the time.
-func (s *server) ready() error {
-	if state := s.state.Load().(string); state != stateServing {
-		return fmt.Errorf("task %s is %s", s.taskType, state)
-	}
-	if e := s.failing(s.proc.Stats()); e != nil {
-		return e
-	}
-	return nil
 }
 
 // failingAlert is how long a dealer fails before its server raises an alert: longer than the restart of a database.

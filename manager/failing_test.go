@@ -43,8 +43,8 @@ func (cl *cluster) failingServers() int64 {
 	return tasks[0].FailingServers
 }
 
-// A dealer does nothing but fail. Within a minute its worker is not ready, the roster shows it, and all servers
-// together raise one alert. A success ends all of this.
+// A dealer does nothing but fail. Within a minute its status and the roster show it, and all servers together raise one
+// alert. A success ends all of this. The workers are ready all the time: they can work.
 func TestFailingDealerRaisesOneAlert(t *testing.T) {
 	racetest.Skip(t)
 	inBubble(t, func(cl *cluster) {
@@ -52,18 +52,18 @@ func TestFailingDealerRaisesOneAlert(t *testing.T) {
 		s := manager.Settings{Queues: 4, SleepTimeInterval: time.Second}
 		first, second := cl.serveAlerted(alerts, f, s), cl.serveAlerted(alerts, f, s)
 		time.Sleep(time.Minute)
-		if err := errors.Join(first.Ready(), second.Ready()); err != nil || cl.failingServers() != 0 {
-			cl.Fatalf("a dealer that succeeds: ready %v, failing servers %d", err, cl.failingServers())
+		if n := cl.failingServers(); n != 0 {
+			cl.Fatalf("a dealer that succeeds: %d failing servers", n)
 		}
 		f.broken.Store(true)
 		time.Sleep(time.Minute)
 		for _, w := range []*worker{first, second} {
-			e, ok := errors.AsType[*manager.FailingError](w.Ready())
-			if !ok || e.TaskType != "settle" || e.Calls < 5 || time.Since(e.Since) > time.Minute || e.Err == nil || !strings.Contains(e.Error(), "no such column: stat") {
-				cl.Fatalf("ready: %v, want a FailingError with at least 5 calls and the last error", w.Ready())
+			e := w.Status()[0].Failing
+			if e == nil || e.TaskType != "settle" || e.Calls < 5 || time.Since(e.Since) > time.Minute || e.Err == nil || !strings.Contains(e.Error(), "no such column: stat") {
+				cl.Fatalf("failing: %v, want at least 5 calls and the last error", e)
 			}
-			if st := w.Status()[0]; st.Failing == nil || *st.Failing != *e {
-				cl.Fatalf("status: %+v, want %+v", st.Failing, e)
+			if err := w.Ready(); err != nil {
+				cl.Fatalf("not ready: %v", err)
 			}
 		}
 		if n := cl.failingServers(); n != 2 {
@@ -81,8 +81,8 @@ func TestFailingDealerRaisesOneAlert(t *testing.T) {
 		}
 		f.broken.Store(false)
 		time.Sleep(6 * time.Minute) // item_retry_max
-		if err := errors.Join(first.Ready(), second.Ready()); err != nil || cl.failingServers() != 0 {
-			cl.Fatalf("after a success: ready %v, failing servers %d", err, cl.failingServers())
+		if first.Status()[0].Failing != nil || second.Status()[0].Failing != nil || cl.failingServers() != 0 {
+			cl.Fatalf("after a success: %d failing servers", cl.failingServers())
 		}
 	})
 }
@@ -154,13 +154,13 @@ func TestShortFailureRaisesNoAlert(t *testing.T) {
 		time.Sleep(time.Minute)
 		f.broken.Store(true)
 		time.Sleep(20 * time.Second)
-		if w.Ready() == nil {
-			cl.Fatal("ready after 20 s of failures, want a FailingError")
+		if w.Status()[0].Failing == nil {
+			cl.Fatal("not failing after 20 s of failures")
 		}
 		f.broken.Store(false)
 		time.Sleep(time.Hour)
-		if kinds := alerts.kinds(); len(kinds) > 0 || w.Ready() != nil {
-			cl.Fatalf("alerts %v, ready %v, want none", kinds, w.Ready())
+		if kinds := alerts.kinds(); len(kinds) > 0 || w.Status()[0].Failing != nil {
+			cl.Fatalf("alerts %v, failing %v, want none", kinds, w.Status()[0].Failing)
 		}
 	})
 }
@@ -176,16 +176,16 @@ func TestDealerIsFailingOnlyDuringARun(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		run := cl.submit("one")
 		time.Sleep(time.Minute)
-		if _, ok := errors.AsType[*manager.FailingError](w.Ready()); !ok || cl.failingServers() != 1 {
-			cl.Fatalf("during the run: ready %v, failing servers %d", w.Ready(), cl.failingServers())
+		if w.Status()[0].Failing == nil || cl.failingServers() != 1 {
+			cl.Fatalf("during the run: %d failing servers", cl.failingServers())
 		}
 		time.Sleep(time.Hour) // the sweeps wait for a success until the deadline (X5)
 		if r := cl.ends(run, time.Minute); r.State != runs.Failed {
 			cl.Fatalf("the run is %s, want %s", r.State, runs.Failed)
 		}
 		time.Sleep(time.Minute)
-		if err := w.Ready(); err != nil || cl.failingServers() != 0 {
-			cl.Fatalf("after the run: ready %v, failing servers %d", err, cl.failingServers())
+		if w.Status()[0].Failing != nil || cl.failingServers() != 0 {
+			cl.Fatalf("after the run: %d failing servers", cl.failingServers())
 		}
 	})
 }

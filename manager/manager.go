@@ -249,12 +249,14 @@ func (m *Manager) Run(ctx context.Context) error {
 	return m.joinNotLeft(err)
 }
 
-// Ready returns nil if every task has joined, its lease is valid, and its dealer does not fail all the time. Otherwise
-// it returns an error that names a task and its state: a *FailingError if its dealer fails. It asks no database.
+// Ready returns nil if every task has joined and its lease is valid, so that the process can do its work. Otherwise it
+// returns an error that names a task and its state. It asks no database. What the dealers call does not count: while a
+// third party is down, a restart or another process would not help, and a service can still answer. Status has that in
+// Failing, and Config.Alerter gets FAILING.
 func (m *Manager) Ready() error {
 	for _, s := range m.servers {
-		if err := s.ready(); err != nil {
-			return err
+		if state := s.state.Load().(string); state != stateServing {
+			return fmt.Errorf("task %s is %s", s.taskType, state)
 		}
 	}
 	return nil

@@ -56,7 +56,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_type (
     item_retry_factor           DOUBLE       NOT NULL DEFAULT 2,                  -- by which the pause grows with each further failure
     item_retry_jitter           DOUBLE       NOT NULL DEFAULT 0.5,                -- part of a pause by which it is longer or shorter at random
     item_retry_max_ms           BIGINT       NOT NULL DEFAULT 21600000,           -- longest pause between two attempts of an item
-    failing_after               BIGINT       NOT NULL DEFAULT 5,                  -- failed calls in a row after which a worker is not ready
+    failing_after               BIGINT       NOT NULL DEFAULT 5,                  -- failed calls in a row after which a server counts as failing
     queue_max_attempts          BIGINT       NOT NULL DEFAULT 3,                  -- mode RUN: attempts to sweep a queue before it fails
     queue_retry_ms              BIGINT       NOT NULL DEFAULT 30000,              -- mode RUN: pause after the first failed sweep, doubles
     sweep_max_repeats           BIGINT       NOT NULL DEFAULT 3,                  -- mode RUN: selects in a row that return only executed items before a sweep fails

@@ -214,15 +214,10 @@ func (w *worker) console(c *center.Center) (http.Handler, error) {
 	return console.Handler(c, console.Options{Logger: daemon.LibraryLogger(w.log)})
 }
 
-// ready returns an error unless each task has a valid lease, its dealer does not
-// fail all the time, and the database accepts writes.
+// ready returns an error unless each task has a valid lease and the database accepts writes.
 func ready(m *manager.Manager, c *center.Center) func(context.Context) error {
 	return func(ctx context.Context) error {
-		err := m.Ready()
-		if e, ok := errors.AsType[*manager.FailingError](err); ok {
-			return notReady{"task type " + e.TaskType + ": every call of its dealer fails", err}
-		}
-		if err != nil {
+		if err := m.Ready(); err != nil {
 			return notReady{"a task type is not served", err}
 		}
 		if err := c.CheckWrite(ctx); err != nil {
