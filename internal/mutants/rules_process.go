@@ -476,10 +476,4 @@ var processMutants = []mutant{
 		"",
 		"TestPoisonIsNoFailingDealer",
 	},
-	{
-		"", "a worker is ready although its calls all fail",
-		"ready", "e != nil {",
-		"e != nil && false {",
-		"TestFailingDealerRaisesOneAlert",
-	},
 }
