@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
@@ -128,11 +129,15 @@ func (a *alerter) checkStalled() {
 }
 
 func stallText(stall processor.Stall) string {
+	names := make([]string, len(stall.Queues))
+	for i, id := range stall.Queues {
+		names[i] = escape.Name(id)
+	}
 	what := "execute of " + human.Count(stall.Items, "item", "items")
 	if stall.Select {
 		what = "select"
 	}
-	return fmt.Sprintf("%s of queue %s has been running for %s", what, strings.Join(stall.Queues, ", "),
+	return fmt.Sprintf("%s of queue %s has been running for %s", what, strings.Join(names, ", "),
 		time.Since(stall.Since).Round(time.Second))
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/processor"
 )
@@ -109,7 +110,7 @@ func (a *alerter) seeWaits(waits []center.DataWait, ids []string, database, why 
 		if slices.Contains(ids, w.Queue) {
 			a.see(condition.Condition{
 				Kind: condition.FenceWait.Name, Since: w.Since, QueueID: w.Queue, Subject: database,
-				Text: fmt.Sprintf("queue %s is not worked: %s", w.Queue, why),
+				Text: fmt.Sprintf("queue %s is not worked: %s", escape.Name(w.Queue), why),
 			})
 		}
 	}

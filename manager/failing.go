@@ -10,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
@@ -176,7 +177,7 @@ func (a *alerter) checkQueues(failing *FailingError) {
 }
 
 func queueFailureText(id string, f *processor.QueueFailure) string {
-	text := fmt.Sprintf("no item of queue %s has succeeded for %s, and %s", id,
+	text := fmt.Sprintf("no item of queue %s has succeeded for %s, and %s", escape.Name(id),
 		time.Since(f.Since).Round(time.Second), human.Count(f.Calls, "call has failed", "calls have failed"))
 	if f.Err != nil {
 		text += "; the last error: " + shortened(f.Err.Error())

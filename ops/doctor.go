@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/plan"
 )
@@ -66,6 +67,15 @@ func (d *diagnosis) list(kind condition.Kind, text string, things []string) {
 	if len(things) > 0 {
 		d.add(kind, "%s: %s", text, human.First(things, 5))
 	}
+}
+
+// names returns queues or keys as lists show them: those that look like others are quoted.
+func names(ids []string) []string {
+	shown := make([]string, len(ids))
+	for i, id := range ids {
+		shown[i] = escape.Name(id)
+	}
+	return shown
 }
 
 // commandName returns the argument by which a command finds a server: the uuid if the process has several servers.

@@ -1,6 +1,7 @@
 package ops_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,27 @@ func TestDiagnoseReportsBacklog(t *testing.T) {
 		must(t, c.Roster().Operator("test").Pause(ctx, "settle", true))
 		if got := findingsOf(t, c, "backlog"); len(got) != 0 {
 			t.Errorf("findings of a paused task type: %q, want none", got)
+		}
+	})
+}
+
+// Names that look alike are quoted in the texts of the doctor, as they are in lists.
+func TestDiagnoseQuotesNamesThatLookAlike(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		ctx, c := t.Context(), centertest.Open(t, url, center.Options{})
+		queues := []string{"caf\u00e9", "cafe\u0301"}
+		_, err := ops.New(c).Tasks().Define(ctx, "settle", center.Settings{QueueNames: queues})
+		must(t, err)
+		_, err = c.Roster().Register(ctx, roster.ServerInfo{UUID: "web1:1:1", TaskType: "settle", Host: "web1", JudgeDeadInterval: time.Hour})
+		must(t, err)
+		_, err = c.Roster().Planner("settle", "web1:1:1").Rebalance(ctx, roster.RebalanceOptions{})
+		must(t, err)
+		centertest.Exec(t, c, "UPDATE schedule_queue SET crash_count = 1000")
+		findings := findingsOf(t, c, "queues")
+		for _, want := range []string{"caf\u00e9 (1000)", `"cafe\u0301" (1000)`} {
+			if !strings.Contains(strings.Join(findings, "\n"), want) {
+				t.Errorf("findings %q, want %s", findings, want)
+			}
 		}
 	})
 }
@@ -90,6 +112,8 @@ func TestDiagnoseReportsDividedOrderKeys(t *testing.T) {
 			t.Errorf("findings %q, want none", got)
 		}
 		save(failures.Item{Key: "8", OrderKey: "north", QueueID: "3", Partition: 1})
-		wantFinding(t, c, "alerts", `PROBLEM order keys with failed items in several queues: "north" (0 and 3)`)
+		wantFinding(t, c, "alerts", `PROBLEM order keys with failed items in several queues: north (0 and 3)`)
+		save(failures.Item{Key: "9", OrderKey: "north ", QueueID: "3", Partition: 1})
+		wantFinding(t, c, "alerts", `PROBLEM order keys with failed items in several queues: north (0 and 3), "north " (2 and 3)`)
 	})
 }

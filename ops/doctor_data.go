@@ -10,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -166,6 +167,6 @@ func (d dataCheck) epochs(ctx context.Context, db *sqldb.DB, data *center.Data, 
 
 // aheadText says by how much a row is ahead.
 func aheadText(a roster.AheadRow) string {
-	return fmt.Sprintf("queue %s of %s (epoch %d of %s, in the roster %d)", a.QueueID, a.TaskType, a.Epoch,
+	return fmt.Sprintf("queue %s of %s (epoch %d of %s, in the roster %d)", escape.Name(a.QueueID), a.TaskType, a.Epoch,
 		ServerName(a.Server), a.RosterEpoch)
 }

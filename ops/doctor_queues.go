@@ -13,6 +13,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/roster"
@@ -40,14 +41,14 @@ func (d queueCheck) ownerless(ctx context.Context, r rosterRows) error {
 			}
 			fresh := slices.DeleteFunc(slices.Clone(list), func(id string) bool { return audited[id] })
 			late := slices.DeleteFunc(list, func(id string) bool { return !audited[id] })
-			d.list(condition.NoOwner, "queues without an owner", late)
+			d.list(condition.NoOwner, "queues without an owner", names(late))
 			if len(fresh) > 0 {
 				d.note(condition.NoOwner, "wait: a plan follows in a moment, and an audit within 30 s",
-					"queues that are being assigned: %s", human.First(fresh, 5)).Subject = "fresh"
+					"queues that are being assigned: %s", human.First(names(fresh), 5)).Subject = "fresh"
 			}
 		default:
 			d.advise(condition.NoOwner, "start workers that may own them, or change the rule", "queues without an owner (%s): "+
-				"%s", reason, human.First(list, 5)).Subject = reason
+				"%s", reason, human.First(names(list), 5)).Subject = reason
 		}
 	}
 	withStatus := func(status string) []string {
@@ -55,7 +56,7 @@ func (d queueCheck) ownerless(ctx context.Context, r rosterRows) error {
 			if q.Status != status {
 				return ""
 			}
-			return q.QueueID
+			return escape.Name(q.QueueID)
 		})
 	}
 	d.list(condition.Reserved, "queues that wait for the return of workers that have left", withStatus("RESERVED"))
@@ -100,7 +101,7 @@ func (d queueCheck) misplaced(r rosterRows) {
 		if !registered || met[q.Pin] || pin.Matches(owner) {
 			return ""
 		}
-		return fmt.Sprintf("%s (%s)", q.QueueID, q.Pin)
+		return fmt.Sprintf("%s (%s)", escape.Name(q.QueueID), q.Pin)
 	})
 	d.list(condition.PinUnmet, "no server that may own queues has the labels of pinned queues, and their owners keep them",
 		misplaced)
@@ -140,7 +141,7 @@ func hungQueues(r rosterRows) []string {
 		for i, uuid := range q.HungOn {
 			names[i] = ServerName(uuid)
 		}
-		return q.QueueID + " on " + strings.Join(names, " and ")
+		return escape.Name(q.QueueID) + " on " + strings.Join(names, " and ")
 	})
 }
 
@@ -155,7 +156,7 @@ func (d queueCheck) pendingHandovers(r rosterRows) {
 		if q.CurServer == nil || q.Requested == nil || *q.Requested < lateHandover.Seconds() {
 			continue
 		}
-		late[*q.CurServer] = append(late[*q.CurServer], q.QueueID)
+		late[*q.CurServer] = append(late[*q.CurServer], escape.Name(q.QueueID))
 		longest[*q.CurServer] = max(longest[*q.CurServer], *q.Requested)
 	}
 	for _, s := range r.servers {
@@ -202,7 +203,8 @@ func (d queueCheck) dividedKeys(ctx context.Context, task TaskRecord) error {
 		HAVING MIN(queue_id) <> MAX(queue_id) ORDER BY order_key`, maxFailedItems), task.TaskType, d.c.ownSign)
 	var list []string
 	for _, k := range keys {
-		list = append(list, fmt.Sprintf("%.60q (%s and %s)", k.OrderKey, k.First, k.Last))
+		key := escape.Name(fmt.Sprintf("%.60s", k.OrderKey))
+		list = append(list, fmt.Sprintf("%s (%s and %s)", key, escape.Name(k.First), escape.Name(k.Last)))
 	}
 	d.list(condition.KeyDivided, "order keys with failed items in several queues", list)
 	return err
@@ -229,12 +231,13 @@ func (d queueCheck) pendingChanges(r rosterRows) {
 				"queues"), r.task.QueueTotal, cmp.Or(human.First(busy, 5), "no server"))
 	}
 	d.list(condition.PlanSkipped, "the last plan could not move queues, because transactions hold their rows",
-		r.task.Skipped)
+		names(r.task.Skipped))
 	d.resizing(r)
 	for _, q := range r.queues {
 		if q.Removing && q.CurServer != nil {
-			d.advise(condition.RemovalWait, "wait; to withdraw: rota queue add "+r.task.TaskType+" "+q.QueueID,
-				"queue %s is to be removed and waits for %s to drain it", q.QueueID, ServerName(*q.CurServer)).QueueID = q.QueueID
+			name := escape.Name(q.QueueID)
+			d.advise(condition.RemovalWait, "wait; to withdraw: rota queue add "+r.task.TaskType+" "+name,
+				"queue %s is to be removed and waits for %s to drain it", name, ServerName(*q.CurServer)).QueueID = q.QueueID
 		}
 	}
 }
@@ -268,7 +271,7 @@ func (d queueCheck) crashes(ctx context.Context, taskType string, most int) erro
 		taskType, d.c.ownSign, most)
 	var list []string
 	for _, q := range queues {
-		list = append(list, fmt.Sprintf("%s (%d)", q.ID, q.Crashes))
+		list = append(list, fmt.Sprintf("%s (%d)", escape.Name(q.ID), q.Crashes))
 	}
 	d.list(condition.Crashes, "queues whose owners have died one after the other", list)
 	return err
@@ -293,7 +296,7 @@ func (d queueCheck) load(ctx context.Context, r rosterRows, balance string) erro
 	}
 	for _, queue := range p.Load.TooLarge[:min(5, len(p.Load.TooLarge))] {
 		d.advise(condition.LoadTooLarge, r.splits(queue), "queue %s has more load than a server should have, which no plan "+
-			"can even", queue).QueueID = queue
+			"can even", escape.Name(queue)).QueueID = queue
 	}
 	if n := p.LoadMoves(); n > p.Load.Budget {
 		d.add(condition.LoadBudget, "the load is uneven: %d queues would have to move, and load_moves_per_hour lets %d "+
@@ -327,7 +330,7 @@ func (d queueCheck) backlog(r rosterRows) {
 		if q.BacklogAge == nil || *q.BacklogAge <= FreshBacklog.Seconds() || q.Status != "HELD" {
 			return ""
 		}
-		return fmt.Sprintf("%s (%s)", q.QueueID, wholeSeconds(*q.BacklogAge))
+		return fmt.Sprintf("%s (%s)", escape.Name(q.QueueID), wholeSeconds(*q.BacklogAge))
 	}))
 	// The counts of a queue that no live server owns are too old to tell.
 	withTrend := func(trend string) []string {
@@ -335,7 +338,7 @@ func (d queueCheck) backlog(r rosterRows) {
 			if q.BacklogTrend == nil || *q.BacklogTrend != trend || q.BacklogItems == nil || q.Status != "HELD" {
 				return ""
 			}
-			text := fmt.Sprintf("%s (%d left", q.QueueID, *q.BacklogItems)
+			text := fmt.Sprintf("%s (%d left", escape.Name(q.QueueID), *q.BacklogItems)
 			if q.BacklogOldest != nil {
 				text += fmt.Sprintf(", the oldest %s old", wholeSeconds(*q.BacklogOldest))
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -251,7 +252,7 @@ func (d queueCheck) failing(r rosterRows) {
 			return ""
 		}
 		longest = max(longest, *q.FailingFor)
-		return fmt.Sprintf("%s (%s)", q.QueueID, time.Duration(*q.FailingFor)*time.Second)
+		return fmt.Sprintf("%s (%s)", escape.Name(q.QueueID), time.Duration(*q.FailingFor)*time.Second)
 	})
 	if len(list) > 0 {
 		d.add(condition.QueueFailing, "queues whose calls have all failed, while others may succeed: %s",
