@@ -54,6 +54,12 @@ type Options struct {
 	// does not mend, such as those of a wrong password, an unknown database or TLS, are returned at once in any case.
 	FailUnreachable bool
 
+	// BeforeTables is called by Open, once, from its goroutine, when the server has answered and before Open looks for the
+	// tables and creates them. The Center has connections by then (DB, FenceIn) and knows its Dialect; nothing else may be
+	// called. Open closes the Center after an error and returns the error as it is, and leaves a database without tables
+	// as it was. Defaults to nothing.
+	BeforeTables func(context.Context, *Center) error
+
 	// IdleTxTimeout is how long a fenced transaction may be idle, with its client silent between two statements, before
 	// the database ends it and its effects are lost (F6). A host that vanishes inside such a transaction keeps its queues
 	// for as long. It also ends a healthy transaction that pauses for longer, for instance for an HTTP call inside InTx.
@@ -199,15 +205,30 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 	c.roster.OnInvalid, c.roster.OnLineHeld = c.logInvalid, c.logLineHeld
 	c.roster.OnGiven = c.given
 	c.runs = newEngine(c.roster, o.Logger, o.OnRunEnd)
-	g := guard{c}
-	check := g.await
-	if o.FailUnreachable {
-		check = g.check
-	}
-	if err := check(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", db.Address, sqldb.OneLine(err)), c.Close())
+	if err := c.open(ctx); err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
+}
+
+func (c *Center) open(ctx context.Context) error {
+	g := guard{c}
+	reach := g.await
+	if c.options.FailUnreachable {
+		reach = g.server
+	}
+	if err := reach(ctx); err != nil {
+		return fmt.Errorf("open %s: %w", c.db.Database.Address, sqldb.OneLine(err))
+	}
+	if c.options.BeforeTables != nil {
+		if err := c.options.BeforeTables(ctx, c); err != nil {
+			return err
+		}
+	}
+	if err := g.tables(ctx); err != nil {
+		return fmt.Errorf("open %s: %w", c.db.Database.Address, sqldb.OneLine(err))
+	}
+	return nil
 }
 
 // logInvalid logs a value in the database that no server can work with.

@@ -19,11 +19,8 @@ type guard struct {
 	*Center
 }
 
-// check returns an error if the database cannot provide what the roster's guarantees need.
-func (g guard) check(ctx context.Context) error {
-	if err := g.server(ctx); err != nil {
-		return err
-	}
+// tables returns an error if the tables cannot provide what the roster's guarantees need. It creates missing ones.
+func (g guard) tables(ctx context.Context) error {
 	if err := g.schema(ctx); err != nil {
 		return err
 	}
@@ -111,14 +108,14 @@ const (
 	reachLogPause = time.Minute            // between two lines of the log that say the same
 )
 
-// await runs the checks until the database answers. A fleet that starts before its database, or while it fails over,
+// await waits for the server until it answers. A fleet that starts before its database, or while it fails over,
 // then waits for it as it does at any later time, instead of depending on a supervisor that goes on restarting it.
 func (g guard) await(ctx context.Context) error {
 	pause := backoff.NewExponentialBackOff() // with jitter, because all processes of a fleet wait
 	pause.InitialInterval, pause.MaxInterval = reachPause, reachMaxPause
 	var logged time.Time
 	for {
-		err := g.check(ctx)
+		err := g.server(ctx)
 		if !errors.Is(err, ErrUnreachable) {
 			return err
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -32,6 +34,51 @@ func TestWorkerRefusesAnUnknownColumn(t *testing.T) {
 		stdout, _, code = runRota(t, dir, "doctor", "-c", "rota.yaml")
 		if code != 1 || !strings.Contains(stdout, "PROBLEM  statements   settle: "+strings.TrimPrefix(want, "rota.yaml: ")) {
 			t.Errorf("exit code %d, doctor\n%s", code, stdout)
+		}
+	})
+}
+
+// A file with a statement that only the database can refuse leaves a database as it was: the roster's tables are made
+// after the check.
+func TestARefusedStatementLeavesNoTables(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		db, err := anydb.URL(url).Pool(sqldb.RoleStore, sqldb.PoolOptions{Create: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		for change, want := range map[string]string{
+			"FROM orders": "orders", // a table that does not exist
+			"FRM orders":  "syntax",
+		} {
+			dir := t.TempDir()
+			writeFile(t, filepath.Join(dir, "rota.yaml"), "database: "+url+"\ntasks:\n  settle:\n    queues: 4"+
+				strings.Replace(goodDealer, "FROM orders", change, 1))
+			stdout, stderr, code := runRota(t, dir, "worker", "-c", "rota.yaml", "--schema", "create")
+			if code != 2 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
+				t.Errorf("%s: exit code %d, stdout %q, stderr\n%s", change, code, stdout, stderr)
+			}
+			if !strings.HasPrefix(stderr, "rota: rota.yaml: tasks.settle.dealer.sql.") {
+				t.Errorf("%s: the error begins %.80q", change, stderr)
+			}
+		}
+		var objects []string
+		rows, err := db.QueryContext(t.Context(), anydb.URL(url).Dialect.Tables)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var kind, name string
+			if err := rows.Scan(&kind, &name); err != nil {
+				t.Fatal(err)
+			}
+			objects = append(objects, name)
+		}
+		if err := rows.Err(); err != nil || len(objects) > 0 {
+			t.Errorf("objects in the database: %q, %v; want none", objects, err)
 		}
 	})
 }

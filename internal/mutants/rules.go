@@ -64,6 +64,12 @@ var otherMutants = []mutant{
 		"postgres.TestErrorClasses",
 	},
 	{
+		"", "a file that is refused leaves tables behind",
+		"open", "if c.options.BeforeTables != nil {",
+		"if err := g.tables(ctx); err != nil {\n\t\treturn err\n\t}\n\tif c.options.BeforeTables != nil {",
+		"TestARefusedStatementLeavesNoTables",
+	},
+	{
 		"", "a pool stays with an old primary that is read-only",
 		"leave", "_ = c.Close()",
 		"_ = c",

@@ -138,7 +138,8 @@ func (w *worker) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer w.front.serve(ctx)()
-	c, err := w.open(ctx)
+	defer w.closePrograms()
+	c, tasks, err := w.open(ctx)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil // a signal came before the start
 	}
@@ -146,14 +147,6 @@ func (w *worker) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	defer w.closePrograms()
-	tasks, err := w.use(c)
-	if err != nil {
-		return err
-	}
-	if err := w.checkStatements(ctx, c); err != nil || ctx.Err() != nil {
-		return err
-	}
 	process := w.file.Process
 	process.Logger, process.Redact = daemon.LibraryLogger(w.log), w.secrets.Text
 	m, mx, err := metrics.NewManager(c, process, tasks...)
@@ -186,15 +179,22 @@ func (w *worker) run(ctx context.Context) (err error) {
 // items at once, more than a server takes.
 const dealerConns = 32
 
-// open opens the roster. While it waits for the database, /livez answers, because a restart would not bring the
-// database back.
-func (w *worker) open(ctx context.Context) (*center.Center, error) {
+// open opens the roster, and returns the tasks, whose statements the databases know. They are checked before the tables
+// of the roster are made, so that a file that is refused leaves nothing behind. While open waits for the database, /livez
+// answers, because a restart would not bring the database back.
+func (w *worker) open(ctx context.Context) (c *center.Center, tasks []manager.Task, err error) {
 	o := w.file.Options
+	o.BeforeTables = func(ctx context.Context, c *center.Center) (err error) {
+		if tasks, err = w.use(c); err != nil {
+			return err
+		}
+		return cmp.Or(w.checkStatements(ctx, c), ctx.Err())
+	}
 	o.DealerConns = cmp.Or(o.DealerConns, dealerConns)
 	o.Logger, o.FailUnreachable = daemon.LibraryLogger(w.log), true
-	c, err := center.Open(ctx, anydb.URL(w.file.Database), o)
+	c, err = center.Open(ctx, anydb.URL(w.file.Database), o)
 	if !errors.Is(err, center.ErrUnreachable) || w.file.ExitOnUnreachable {
-		return c, err
+		return c, tasks, err
 	}
 	away := err
 	p := probes{waiting: true, ready: func(context.Context) error {
@@ -203,7 +203,8 @@ func (w *worker) open(ctx context.Context) (*center.Center, error) {
 	w.front.show(p)
 	w.front.say(p)
 	o.FailUnreachable = false
-	return center.Open(ctx, anydb.URL(w.file.Database), o)
+	c, err = center.Open(ctx, anydb.URL(w.file.Database), o)
+	return c, tasks, err
 }
 
 // console returns the pages of the console, or nil if the file does not want them.
