@@ -288,8 +288,12 @@ func (c *Center) IsTransient(err error) bool {
 }
 
 // IsDataError reports whether the database has refused a value or a row: it is too long or out of range, or it violates
-// a constraint. Of other vendors than the roster's, only those of data databases are recognised.
+// a constraint. Of other vendors than the roster's, only those of data databases are recognised. An error of Rota about
+// a text that no database could store as it is, such as a cursor with NUL, is one, too.
 func (c *Center) IsDataError(err error) bool {
+	if _, is := errors.AsType[*sqldb.TextError](err); is {
+		return true
+	}
 	return isDataError(c.db, err) || slices.ContainsFunc(c.AllData(), func(d *Data) bool { return d.isDataError(err) })
 }
 

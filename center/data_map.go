@@ -74,7 +74,7 @@ func (s Settings) queueIDs() []string {
 
 func (s Settings) validateDatabase() error {
 	if _, err := s.Databases(); err != nil {
-		return fmt.Errorf("database (%q) must name the data database of each queue: %w", s.Database, err)
+		return fmt.Errorf("database (%.60q) must name the data database of each queue: %w", s.Database, err)
 	}
 	return nil
 }

@@ -160,12 +160,18 @@ func (b boundBatch) saveOrHold(ctx context.Context, tx Tx, rows roster.Fence) er
 }
 
 func (b boundBatch) saveCursor(ctx context.Context, tx roster.Execer, rows roster.Fence) error {
+	if err := roster.CheckCursor(*b.Cursor); err != nil {
+		return err
+	}
 	return rows.HoldByWriting(ctx, tx, b.Queues, `cursor_value = ?, `, *b.Cursor)
 }
 
 // fenceRun saves the cursor of a queue of a run. The cursor is not in the queue's own row, so fenceRun fences that row
 // first. It fences by writing: the batches of a cursor run one by one anyway (X3).
 func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
+	if err := roster.CheckCursor(*b.Cursor); err != nil {
+		return err
+	}
 	if err := b.rows().HoldByWriting(ctx, tx, b.Queues, ``); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package center
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,6 +21,9 @@ import (
 // value and the rule.
 func (s Settings) Validate() error {
 	s = s.WithDefaults()
+	if err := s.validateTexts(); err != nil {
+		return err // the other errors would repeat the texts
+	}
 	errs := []error{s.validateQueues(), s.validateMode(), s.validateDatabase()}
 	for _, row := range settingTable {
 		errs = append(errs, row.validate(s))
@@ -41,6 +45,17 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
+// validateTexts checks that the texts fit into their columns (X12).
+func (s Settings) validateTexts() error {
+	var errs []error
+	for _, row := range settingTable {
+		if text, isText := row.Field(&s).(*string); isText {
+			errs = append(errs, sqldb.CheckText(row.Name, *text, cmp.Or(int(row.most), sqldb.MaxText)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // validate checks one setting against its row.
 func (row Setting) validate(s Settings) error {
 	var value any
@@ -49,10 +64,10 @@ func (row Setting) validate(s Settings) error {
 	case *string:
 		if row.check != nil {
 			if err := row.check(*v); err != nil {
-				return fmt.Errorf("%s (%s) %w", row.Name, *v, err)
+				return fmt.Errorf("%s (%.60q) %w", row.Name, *v, err)
 			}
 		}
-		value = fmt.Sprintf("%q", *v)
+		value = fmt.Sprintf("%.60q", *v)
 		ok, rule = row.oneOf == nil || slices.Contains(row.oneOf, *v), "be "+strings.Join(row.oneOf, " or ")
 	case *int:
 		value, rule = *v, fmt.Sprintf("be between %d and %d", int(row.least), int(row.most))

@@ -45,10 +45,10 @@ func TestValidateSettings(t *testing.T) {
 		`after a: rule ("X") must be SUCCESS or FINISHED`: func(s *center.Settings) {
 			s.Mode, s.After = center.ModeRun, []runs.After{{Upstream: "a", Rule: "X"}}
 		},
-		"require (zone) must be a list of labels such as zone=b or disk=ssd|nvme,zone=b":  func(s *center.Settings) { s.Require = "zone" },
-		"prefer (zone=|) must be a list of labels such as zone=b or disk=ssd|nvme,zone=b": func(s *center.Settings) { s.Prefer = "zone=|" },
-		"spread (zone=b) must be the name of a label, such as zone":                       func(s *center.Settings) { s.Spread = "zone=b" },
-		"item_retry_max (1s) must be at least item_retry (2s)":                            func(s *center.Settings) { s.ItemRetry, s.ItemRetryMax = 2*time.Second, time.Second },
+		"require (\"zone\") must be a list of labels such as zone=b or disk=ssd|nvme,zone=b":  func(s *center.Settings) { s.Require = "zone" },
+		"prefer (\"zone=|\") must be a list of labels such as zone=b or disk=ssd|nvme,zone=b": func(s *center.Settings) { s.Prefer = "zone=|" },
+		"spread (\"zone=b\") must be the name of a label, such as zone":                       func(s *center.Settings) { s.Spread = "zone=b" },
+		"item_retry_max (1s) must be at least item_retry (2s)":                                func(s *center.Settings) { s.ItemRetry, s.ItemRetryMax = 2*time.Second, time.Second },
 	}
 	for want, change := range cases {
 		s := valid

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/runs"
 )
 
 // Setting is a row of the table of settings. Parsing, validation, comparison, "rota task show" and the table of
@@ -16,7 +17,7 @@ type Setting struct {
 	Help    string // the meaning of the setting, also in docs/settings.md
 
 	field       func(*Settings) any
-	least, most float64                 // bounds of a number, and of a duration in nanoseconds
+	least, most float64                 // bounds of a number, of a duration in nanoseconds, and of a text in bytes
 	oneOf       []string                // the values of a text
 	check       func(text string) error // the rule of a text with many values; nil if it has none
 	ruled       bool                    // Validate has a rule for the value, instead of bounds
@@ -149,17 +150,17 @@ var settingTable = []Setting{
 	{
 		Name: "permit_run_start_time", Column: "permit_run_start_time",
 		Help:  "when a window of permitted work begins: cron with seconds; `startrun:` before it: also when a worker starts",
-		field: func(s *Settings) any { return &s.PermitRunStartTime },
+		field: func(s *Settings) any { return &s.PermitRunStartTime }, most: runs.MaxExpression,
 	},
 	{
 		Name: "permit_run_end_time", Column: "permit_run_end_time",
 		Help:  "when the window ends: cron with seconds; without it, the first empty select ends the window",
-		field: func(s *Settings) any { return &s.PermitRunEndTime },
+		field: func(s *Settings) any { return &s.PermitRunEndTime }, most: runs.MaxExpression,
 	},
 	{
 		Name: "time_zone", Column: "time_zone", Default: "UTC",
 		Help:  "the time zone of the cron expressions, such as Europe/Berlin",
-		field: func(s *Settings) any { return &s.TimeZone },
+		field: func(s *Settings) any { return &s.TimeZone }, most: runs.MaxTimeZone,
 	},
 	{
 		Name: "mode", Column: "mode", Default: ModeContinuous, Help: "`RUN`: works in runs; each sweeps all queues once",
@@ -167,7 +168,7 @@ var settingTable = []Setting{
 	},
 	{
 		Name: "cron", Help: "in mode RUN, when runs begin: cron with seconds in `time_zone`",
-		field: func(s *Settings) any { return &s.Cron },
+		field: func(s *Settings) any { return &s.Cron }, most: runs.MaxExpression,
 	},
 	{
 		Name: "every", Help: "in mode RUN, instead of `cron`: the interval at which runs begin",

@@ -129,8 +129,8 @@ func TestNameOfTheEnvironment(t *testing.T) {
 
 // badKeys has, for each text of one or two lines, the problem of the last one.
 var badKeys = map[string]string{
-	"labels: {Zone: b}":      "labels (Zone=b): label (Zone) must be a name of a to z, digits and -._/ with at most 63 characters",
-	"labels: {zone: 'a b'}":  "labels (zone=a b): label zone (a b) must have a value of letters, digits and -._ with at most 63 characters",
+	"labels: {Zone: b}":      "labels (Zone=b): label (\"Zone\") must be a name of a to z, digits and -._/ with at most 63 characters",
+	"labels: {zone: 'a b'}":  "labels (zone=a b): label zone (\"a b\") must have a value of letters, digits and -._ with at most 63 characters",
 	"labels: {host: web1}":   "labels (host=web1): label host: each server has it already, with the name of its host",
 	"labels: zone":           "labels (zone): must be a list such as disk=ssd,zone=b, each label once",
 	"labels: {zone: [a, b]}": "labels.zone: must be a single value, not a list or mapping",

@@ -134,8 +134,8 @@ type Run struct {
 type Keyed[T any] interface {
 	// Key returns the identity of item. Every select must return the same key for the same item. The key must be unique
 	// among all items of the task type: a new item under the key of a dead item counts as dead. One select should not
-	// return a key twice: the alert BAD_PAGE reports it. A database records a failed item only if its key is valid UTF-8,
-	// is not empty and has no NUL: the alert UNRECORDED reports another one.
+	// return a key twice: the alert BAD_PAGE reports it. A database records a failed item only if its key is valid UTF-8
+	// without NUL, is not empty and has at most 12,000,000 bytes: the alert UNRECORDED reports another one.
 	//
 	// The processor calls Key only when it must distinguish items: after failures, when items are executed during a
 	// select, for the first item of a page, for all items of one page of a queue per minute, and for all in a sweep,
@@ -167,8 +167,8 @@ type Keyed[T any] interface {
 // that returns an error after its commit, for example because the reply was lost, counts as done if the cursor proves
 // it.
 type Cursored[T any] interface {
-	// Cursor returns the position after item. The executor that executes item calls it. In a sweep, the executor that
-	// selects item calls it too.
+	// Cursor returns the position after item: UTF-8 without NUL, of at most 60,000 bytes. The executor that executes item
+	// calls it. In a sweep, the executor that selects item calls it too.
 	Cursor(item T) string
 }
 

@@ -184,7 +184,7 @@ func (bs *Backfills) triggerOf(ctx context.Context, r BackfillRange) (TriggerRec
 }
 
 func insertBackfill(ctx context.Context, l *roster.LockTx, b Backfill) error {
-	b.Actor = sqldb.Clean(b.Actor)
+	b.Actor = sqldb.Actor(b.Actor)
 	if err := sqldb.Insert(ctx, l.Tx, "schedule_backfill", b); err != nil {
 		return err
 	}

@@ -261,7 +261,7 @@ func ackEarlier(ctx context.Context, l *roster.LockTx, runID, actor string, all 
 	if err != nil {
 		return 0, err
 	}
-	same, args := `backfill_id IS NULL AND trigger_name IS NULL`, []any{sqldb.Clean(actor), l.TaskType, l.OwnSign, runID}
+	same, args := `backfill_id IS NULL AND trigger_name IS NULL`, []any{sqldb.Actor(actor), l.TaskType, l.OwnSign, runID}
 	switch {
 	case r.Backfill != "":
 		same, args = `backfill_id = ?`, append(args, r.Backfill)
@@ -284,7 +284,7 @@ func ackDependants(ctx context.Context, t sqldb.Tx, runID, actor string) (acked 
 		return 0, err
 	}
 	for _, id := range dependants {
-		n, err := t.Exec(ctx, ackRuns+`run_id = ? AND state = '`+DependentFailed+`'`, sqldb.Clean(actor), id)
+		n, err := t.Exec(ctx, ackRuns+`run_id = ? AND state = '`+DependentFailed+`'`, sqldb.Actor(actor), id)
 		if err != nil {
 			return acked, err
 		}

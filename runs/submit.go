@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,9 +16,9 @@ import (
 )
 
 const (
+	maxRunID    = 36  // bytes
 	maxRunKey   = 200 // bytes; the column also holds the keys of triggers, which append a slot to an id
 	maxAttempts = 1_000
-	maxParams   = 60_000 // bytes; fits into the text column of every database
 )
 
 // Submission is what a caller of Submit asks for. The zero value asks for a run without a key, which begins as soon
@@ -50,7 +49,7 @@ func (s Submission) validate() error {
 		return fmt.Errorf("end_before (%s) must be after not_before (%s)", instant(s.EndBefore), instant(s.NotBefore))
 	}
 	if s.TraceParent != "" && !traceParent.MatchString(s.TraceParent) {
-		return fmt.Errorf("trace_parent (%.100q) must be a traceparent: version, trace id, parent id and flags in "+
+		return fmt.Errorf("trace_parent (%.60q) must be a traceparent: version, trace id, parent id and flags in "+
 			"lower-case hexadecimal digits, such as 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", s.TraceParent)
 	}
 	return validParams(s.Params)
@@ -111,13 +110,7 @@ func (rs *Runs) Submit(ctx context.Context, taskType string, s Submission) (runI
 }
 
 func validParams(params string) error {
-	if len(params) > maxParams {
-		return fmt.Errorf("params must have at most %d bytes, not %d", maxParams, len(params))
-	}
-	if clean := strings.ToValidUTF8(params, ""); clean != params || strings.Contains(params, "\x00") {
-		return errors.New("params must be UTF-8 without NUL")
-	}
-	return nil
+	return sqldb.CheckText("params", params, sqldb.MaxText)
 }
 
 // ensureLockRow checks that a task type can have runs, and makes its lock row, which is missing in an own_sign in which
@@ -178,12 +171,16 @@ func reopenSkipped(ctx context.Context, l *roster.LockTx, runID string) error {
 func checkUpstreams(ctx context.Context, l *roster.LockTx, after []string) ([]string, error) {
 	after = slices.Compact(slices.Sorted(slices.Values(after)))
 	for _, id := range after {
-		r, err := runRow(ctx, l, id)
+		var r Run
+		err := sqldb.CheckText("the id", id, maxRunID)
+		if err == nil {
+			r, err = runRow(ctx, l, id)
+		}
 		if err == nil && r.OwnSign != l.OwnSign {
 			err = ErrUnknownRun
 		}
 		if err != nil {
-			return nil, fmt.Errorf("after %s: %w", id, err)
+			return nil, fmt.Errorf("after %.60q: %w", id, err)
 		}
 	}
 	return after, nil

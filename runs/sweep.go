@@ -346,6 +346,9 @@ func writeSweep(ctx context.Context, t sqldb.Tx, s Sweep, p Progress, state, set
 	all := []any{p.ItemsDone, p.ItemsFailed}
 	progress := `items_done <> ? OR items_failed <> ?`
 	if p.Cursor != nil {
+		if err := roster.CheckCursor(*p.Cursor); err != nil {
+			return 0, err
+		}
 		progress, set = progress+` OR cursor_value <> ?`, `, cursor_value = ?`+set
 		all, args = append(all, *p.Cursor), append([]any{*p.Cursor}, args...)
 	}

@@ -107,6 +107,9 @@ func (t Trigger) WithDefaults() Trigger {
 
 // Validate checks a trigger as far as that needs no database. Only the database knows whether the target can have runs.
 func (t Trigger) Validate() error {
+	if err := t.checkTexts(); err != nil {
+		return err // the other errors would repeat the texts
+	}
 	_, err := t.WithDefaults().replace(Trigger{}, false, "", time.Now()) // any time serves: only the error is used
 	return sqldb.Wrap(err, "trigger %s", t.Name)
 }
@@ -114,14 +117,7 @@ func (t Trigger) Validate() error {
 func (t Trigger) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	errs = append(errs, roster.ValidName("trigger", t.Name, 150), validParams(t.Params))
 	errs = append(errs, t.validateJitter())
-	if len(t.ExcludedDays) > maxExcludedDays {
-		bad("excluded_days must have at most %d bytes, not %d", maxExcludedDays, len(t.ExcludedDays))
-	}
-	if len(t.Expression) > MaxExpression {
-		bad("expression must have at most %d bytes, not %d", MaxExpression, len(t.Expression))
-	}
 	if t.MaxFires < 0 {
 		bad("max_fires (%d) must not be negative", t.MaxFires)
 	}
@@ -146,8 +142,24 @@ func (t Trigger) validate() error {
 	return errors.Join(errs...)
 }
 
-// MaxExpression is the width of the column expression, in bytes.
-const MaxExpression = 255
+// checkTexts checks that the texts fit into their columns, before a statement or another error has them (X12).
+func (t Trigger) checkTexts() error {
+	err := cmp.Or(
+		roster.ValidName("trigger", t.Name, 150), roster.ValidTaskType(t.Target),
+		sqldb.CheckText("kind", t.Kind, maxWord), sqldb.CheckText("expression", t.Expression, MaxExpression),
+		sqldb.CheckText("time_zone", t.TimeZone, MaxTimeZone), sqldb.CheckText("misfire", t.Misfire, maxWord),
+		sqldb.CheckText("overlap", t.Overlap, maxWord),
+		sqldb.CheckText("excluded_days", t.ExcludedDays, maxExcludedDays), validParams(t.Params),
+	)
+	return sqldb.Wrap(err, "trigger %.60q", t.Name)
+}
+
+// The widths of columns, in bytes.
+const (
+	MaxExpression = 255 // of a cron expression
+	MaxTimeZone   = 64  // of the name of a time zone
+	maxWord       = 20  // of a word that Rota knows, such as CRON
+)
 
 // maxExcludedDays is the longest list of excluded days, in bytes.
 const maxExcludedDays = 2_000

@@ -75,6 +75,9 @@ type Difference struct {
 // Compare returns what Apply would change, and at most n of the next slots. It writes nothing. It returns
 // ErrUnknownTask if the target has no row.
 func (ts *Triggers) Compare(ctx context.Context, t Trigger, n int) (a TriggerDiff, err error) {
+	if err := t.checkTexts(); err != nil {
+		return a, err
+	}
 	if a, err = ts.compare(ctx, t.WithDefaults()); err == nil {
 		a.Next, err = a.Trigger.Next(n)
 	}
@@ -180,6 +183,9 @@ func (ts *Triggers) Apply(ctx context.Context, d TriggerDiff, actor string) (Tri
 type putTrigger func(ctx context.Context, l *roster.LockTx, t Trigger) (Trigger, error)
 
 func (ts *Triggers) put(ctx context.Context, t Trigger, write putTrigger) (now Trigger, err error) {
+	if err := t.checkTexts(); err != nil {
+		return Trigger{}, err
+	}
 	if err = ensureLockRow(ctx, ts.roster, t.Target); err != nil {
 		return Trigger{}, fmt.Errorf("trigger %s: target %s: %w", t.Name, t.Target, err)
 	}

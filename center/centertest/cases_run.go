@@ -154,7 +154,7 @@ func testRunErrors(t *testing.T, c *center.Center) {
 		wantErrors(t, map[string]error{
 			"submit nobody: unknown task type":               submit("nobody", "k", ""),
 			"mode is CONTINUOUS, and only task types of":     submit(continuous.task, "k", ""),
-			"after x: unknown run":                           submit(r.task, "k", "", "x"),
+			"after \"x\": unknown run":                       submit(r.task, "k", "", "x"),
 			`key ("a\nb") must be printable`:                 submit(r.task, "a\nb", ""),
 			"params must have at most 60000 bytes, not 7000": submit(r.task, "k", strings.Repeat("x", 70_000)),
 			"params must be UTF-8":                           submit(r.task, "k", "\xff"),

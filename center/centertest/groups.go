@@ -108,6 +108,9 @@ var groups = map[string]group{
 	// cases_times.go
 	"S17 times": {run: testTimesAhead},
 
+	// cases_text.go
+	"X12 texts": {runURL: testTexts},
+
 	// cases_repartition.go
 	"repartition":          {run: testRepartition},
 	"repartition requests": {run: testRepartitionRequests},

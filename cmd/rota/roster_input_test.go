@@ -132,7 +132,7 @@ func TestCommandsRefuseBadInput(t *testing.T) {
 			{"task delete nope --yes", 1, "rota: find nope: unknown task type\n"},
 			{"queue list nope", 1, "rota: find nope: unknown task type\n"},
 			{"queue pin settle 99 zone=b", 1, "find queue \"99\" of settle$BASE: there is no queue of that name\n"},
-			{"queue pin settle 0 zone", 1, "labels (zone) must be a list of labels such as zone=b or disk=ssd|nvme,zone=b\n"},
+			{"queue pin settle 0 zone", 1, "labels (\"zone\") must be a list of labels such as zone=b or disk=ssd|nvme,zone=b\n"},
 			{"queue pin settle 0", 2, "rota: queue pin: missing argument LABELS (see rota queue pin --help)\n"},
 			{"queue add nope x", 1, "rota: find nope: unknown task type\n"},
 			{"queue add settle x", 1, "the queues have numbers, so that only their number can change: rota task set settle queues=5\n"},

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -170,10 +171,20 @@ func (l Log) read(ctx context.Context, condition, taskType string, args ...any) 
 	return items, err
 }
 
+// maxKey is the length of the longest key that is recorded (X12), in bytes. It fits into the column of every database, and into one statement
+// with the default limits of their servers.
+const maxKey = 12_000_000
+
 // Save records items that have failed, or failed again.
 func (l Log) Save(ctx context.Context, taskType string, items []Item) error {
-	if slices.ContainsFunc(items, func(i Item) bool { return i.Key == "" }) {
-		return fmt.Errorf("record the failed items of %s$%s: the key of an item is empty", taskType, l.ownSign)
+	for _, i := range items {
+		err := sqldb.CheckText(fmt.Sprintf("the key (%.60q) of an item", i.Key), i.Key, maxKey)
+		if i.Key == "" {
+			err = errors.New("the key of an item is empty")
+		}
+		if err != nil {
+			return fmt.Errorf("record the failed items of %s$%s: %w", taskType, l.ownSign, err)
+		}
 	}
 	items = sqldb.LastOfEach(items, func(i Item) string { return i.Key }) // a select may have returned an item twice
 	for part := range slices.Chunk(items, roster.InsertRows) {

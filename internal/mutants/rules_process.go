@@ -447,6 +447,24 @@ var processMutants = []mutant{
 		"TestRateThatRises",
 	},
 	{
+		"X12", "a cursor with NUL reaches the database",
+		"CheckCursor", `return sqldb.CheckText("the cursor", cursor, sqldb.MaxText)`,
+		"_ = cursor; return nil",
+		"TestConformance",
+	},
+	{
+		"X12", "the name of an operator is as long as an error may be",
+		"Actor", "CleanTo(s, 252)",
+		"Clean(s)",
+		"TestConformance",
+	},
+	{
+		"X12", "a setting may have any bytes",
+		"Validate", "if err := s.validateTexts(); err != nil {",
+		"if err := s.validateTexts(); false {",
+		"TestConformance",
+	},
+	{
 		"X11", "rejected settings keep the limits of queues from their owners",
 		"apply", "c.view.invalidate()",
 		"",

@@ -55,9 +55,9 @@ func (l Labels) Check() error {
 		case key == HostLabel:
 			return fmt.Errorf("label %s: each server has it already, with the name of its host", HostLabel)
 		case !labelKey.MatchString(key):
-			return fmt.Errorf("label (%s) must be a name of a to z, digits and -._/ with at most 63 characters", key)
+			return fmt.Errorf("label (%.60q) must be a name of a to z, digits and -._/ with at most 63 characters", key)
 		case !labelValue.MatchString(l[key]):
-			return fmt.Errorf("label %s (%s) must have a value of letters, digits and -._ with at most 63 characters",
+			return fmt.Errorf("label %s (%.60q) must have a value of letters, digits and -._ with at most 63 characters",
 				key, l[key])
 		}
 	}

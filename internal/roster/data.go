@@ -20,7 +20,7 @@ func CheckDataName(name string) error {
 		return err
 	}
 	if i := strings.IndexAny(name, ",={} "); i >= 0 {
-		return fmt.Errorf("%s (%q) must not contain %q", what, name, name[i])
+		return fmt.Errorf("%s (%.60q) must not contain %q", what, name, name[i])
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func (d Data) id(ctx context.Context, name, address string) (id string, marked b
 		return known.ID, known.Marked, err
 	}
 	_, err = d.roster.DB.Repeat(ctx, `INSERT INTO schedule_data (own_sign, name, data_id, marked, address, gmt_created)
-		VALUES (?, ?, ?, FALSE, ?, {now})`, d.roster.OwnSign, name, rand.Text(), address)
+		VALUES (?, ?, ?, FALSE, ?, {now})`, d.roster.OwnSign, name, rand.Text(), sqldb.Clean(address))
 	if err != nil && d.roster.DB.Class(err) != sqldb.Duplicate {
 		return "", false, sqldb.Wrap(err, "insert the data database %s", name)
 	}

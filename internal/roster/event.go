@@ -98,8 +98,8 @@ func RecordEvents(ctx context.Context, t sqldb.Tx, taskType, ownSign string, eve
 		args := make([]any, 0, 12*n)
 		for _, e := range events[:n] {
 			args = append(args, taskType, ownSign, sqldb.Null(e.queue), e.Kind, sqldb.Null(e.from), sqldb.Null(e.to),
-				nullEpoch(e), sqldb.Clean(e.Reason), sqldb.Clean(e.Actor),
-				sqldb.Null(e.alert), sqldb.Null(sqldb.Clean(e.subject)), t.Dialect.TimeOrNull(e.openUntil))
+				nullEpoch(e), sqldb.Clean(e.Reason), sqldb.Actor(e.Actor),
+				sqldb.Null(e.alert), sqldb.Null(storedSubject(e.subject)), t.Dialect.TimeOrNull(e.openUntil))
 		}
 		_, err := t.Exec(ctx, `INSERT INTO schedule_event (event_time, task_type, own_sign, queue_id, kind, from_server,
 			to_server, epoch, reason, actor, alert, subject, open_until) VALUES `+values, args...)
@@ -178,17 +178,21 @@ func (r *Roster) newest(ctx context.Context, q sqldb.Eacher,
 	w := sqldb.Where{Text: ofTask, Args: []any{c.TaskType, r.OwnSign}}
 	w.And(`kind = ? AND alert = ?`, EventAlert, c.Kind)
 	for _, f := range []struct{ column, value string }{
-		{"queue_id", c.QueueID}, {"from_server", c.Server}, {"subject", c.Subject},
+		{"queue_id", c.QueueID}, {"from_server", c.Server}, {"subject", storedSubject(c.Subject)},
 	} {
 		if f.value == "" {
 			w.And(f.column + ` IS NULL`)
 		} else {
-			w.Equal(f.column, sqldb.Clean(f.value))
+			w.Equal(f.column, f.value)
 		}
 	}
 	return sqldb.Record[episode](ctx, q, `SELECT event_id, open_until, {now} FROM schedule_event WHERE `+w.Text+`
 		ORDER BY event_id DESC LIMIT 1`, w.Args...)
 }
+
+// storedSubject returns the subject of a condition as its events have it. It may have the key of an item, which is
+// long.
+func storedSubject(subject string) string { return sqldb.CleanTo(subject, 290) }
 
 // RecordAlert records an event with which an episode of a condition begins.
 func (l *LockTx) RecordAlert(ctx context.Context, c condition.Condition, gap time.Duration) error {

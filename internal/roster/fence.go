@@ -149,6 +149,10 @@ func (f Fence) fenceSettings() (condition string, args []any) {
 	return f.DB.Durable + f.DB.IdleLimit, slices.Repeat([]any{ms}, strings.Count(f.DB.IdleLimit, "?"))
 }
 
+// CheckCursor returns an error if no database could keep a cursor as it is. A cut one would be another place
+// (X12).
+func CheckCursor(cursor string) error { return sqldb.CheckText("the cursor", cursor, sqldb.MaxText) }
+
 // Cursor returns how far the source of a queue was read. It returns ErrFenced if the server does not own the queue
 // under that epoch any more.
 func (f Fence) Cursor(ctx context.Context, q QueueEpoch) (cursor string, err error) {

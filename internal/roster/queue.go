@@ -144,10 +144,11 @@ const MaxQueues = 100_000
 // AddQueue adds a named queue, which the next plan assigns (N2), or withdraws its removal. Where queues have numbers,
 // Repartition changes how many there are.
 func (o Operator) AddQueue(ctx context.Context, taskType, queueID, parameter string) error {
-	if err := ValidName("queue", queueID, 150); err != nil {
+	err := cmp.Or(ValidName("queue", queueID, 150), sqldb.CheckText("queue_parameter", parameter, sqldb.MaxText))
+	if err != nil {
 		return fmt.Errorf("add a queue to %s: %w", taskType, err)
 	}
-	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+	err = o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		queues, err := l.NamedQueues(ctx)
 		if err != nil {
 			return err
@@ -354,10 +355,16 @@ func (l *LockTx) deleteRows(ctx context.Context, table, condition string, args .
 // The pin is not in the row of the queue. PostgreSQL lets each new batch share the lock on that row while a writer
 // waits for it, so that a pin in the row would wait for as long as the owner's batches overlap.
 func (o Operator) PinQueue(ctx context.Context, taskType, queueID, labels string) error {
-	if _, err := plan.ParseSelector(labels); err != nil {
-		return fmt.Errorf("pin queue %q of %s: labels (%s) %w", queueID, taskType, labels, err)
+	err := sqldb.CheckText("labels", labels, sqldb.MaxText)
+	if err == nil {
+		if _, err = plan.ParseSelector(labels); err != nil {
+			err = fmt.Errorf("labels (%.60q) %w", labels, err)
+		}
 	}
-	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+	if err != nil {
+		return fmt.Errorf("pin queue %q of %s: %w", queueID, taskType, err)
+	}
+	err = o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		set, err := readQueueSetting(ctx, l, queueID)
 		if err != nil || set.Labels == labels {
 			return err

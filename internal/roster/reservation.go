@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -27,8 +28,9 @@ const maxName = 100
 // CheckReturn returns an error if the name of a process, or the time for which it reserves its queues, breaks its rule.
 func CheckReturn(name string, within time.Duration) error {
 	switch {
-	case len(name) > maxName || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) }):
-		return fmt.Errorf("name (%q) must have at most %d bytes, and no control characters", name, maxName)
+	case len(name) > maxName, !utf8.ValidString(name),
+		strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) }):
+		return fmt.Errorf("name (%.60q) must be UTF-8 with at most %d bytes, and no control characters", name, maxName)
 	case within < 0 || within > MaxReturn:
 		return fmt.Errorf("return_within (%s) must be between 0s and %s", within, MaxReturn)
 	case within > 0 && name == "":

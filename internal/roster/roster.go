@@ -103,11 +103,11 @@ func ValidName(what, name string, most int) error {
 	case name == "":
 		return fmt.Errorf("%s must not be empty", what)
 	case len(name) > most:
-		return fmt.Errorf("%s (%q) must have at most %d bytes, not %d", what, name, most, len(name))
+		return fmt.Errorf("%s (%.60q) must have at most %d bytes, not %d", what, name, most, len(name))
 	case !utf8.ValidString(name):
-		return fmt.Errorf("%s (%q) must be UTF-8", what, name)
+		return fmt.Errorf("%s (%.60q) must be UTF-8", what, name)
 	case strings.ContainsFunc(name, unprintable), strings.Contains(" "+name+" ", "  "):
-		return fmt.Errorf("%s (%q) must be printable, without white space around it", what, name)
+		return fmt.Errorf("%s (%.60q) must be printable, without white space around it", what, name)
 	}
 	return nil
 }
