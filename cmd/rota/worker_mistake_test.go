@@ -161,8 +161,8 @@ func TestWorkerWaitsForWhatMayPass(t *testing.T) {
 			t.Errorf("the worker waits for %q, want an error 57P03", cause)
 		}
 		finish()
-		if code := p.exit(); code != 1 { // the server has no tables
-			t.Errorf("exit code %d, want that of a database without tables", code)
+		if code := p.exit(); code != 2 { // the server has no table of orders
+			t.Errorf("exit code %d, want that of a statement that the database refuses", code)
 		}
 	})
 }
