@@ -32,8 +32,8 @@ import (
 //
 //   - checkConnLiveness, the driver's default. Without it, a connection that the server has closed fails a heartbeat.
 //   - readTimeout and writeTimeout. Without them, a call that waits for a frozen node of a cluster does not end (F10).
-//   - rejectReadOnly=true, if the connections of c are of a wrapper and lack a method of those of the driver. Without it,
-//     the pool stays with the old primary after a fail-over. The roster closes all other connections by itself when the
+//   - rejectReadOnly=true, if the connections of c are of a wrapper and lack a method of those of the driver. Without
+//     it, the pool stays with the old primary after a fail-over. The roster closes all other connections by itself when the
 //     server is read-only, and says so in the error, which the driver with rejectReadOnly does not.
 //
 // With interpolateParams=true a statement is one round trip, otherwise three. Unlike URL, Connector prepares no

@@ -27,7 +27,8 @@ func probe(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
 		return nil, fmt.Errorf("ask whether the server is read-only: %w", err)
 	}
 	if readOnly != 0 {
-		return nil, sqldb.TakesNoWrites("the database is read-only (read_only = 1 on this server: a replica?): connect to the primary")
+		return nil, sqldb.TakesNoWrites("the database is read-only (read_only = 1 on this server: a replica?): " +
+			"connect to the primary")
 	}
 	if d == tidb {
 		return d, nil

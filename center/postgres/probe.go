@@ -34,8 +34,8 @@ func probe(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
 			"an error, would fail the statements of all workers; use a database that was created with ENCODING 'UTF8' "+
 			"TEMPLATE template0", encoding)
 	case noSchema:
-		err = fmt.Errorf("search_path (%s) must name a schema that exists and that this role may use: the tables of the roster "+
-			"are in the first of them", path)
+		err = fmt.Errorf("search_path (%s) must name a schema that exists and that this role may use: the tables of the "+
+			"roster are in the first of them", path)
 	case standby:
 		err = sqldb.TakesNoWrites("this PostgreSQL is a standby (a replica): connect to the primary")
 	case readOnly == "on" && source == "client":

@@ -180,8 +180,8 @@ func (w *worker) run(ctx context.Context) (err error) {
 const dealerConns = 32
 
 // open opens the roster, and returns the tasks, whose statements the databases know. They are checked before the tables
-// of the roster are made, so that a file that is refused leaves nothing behind. While open waits for the database, /livez
-// answers, because a restart would not bring the database back.
+// of the roster are made, so that a file that is refused leaves nothing behind. While open waits for the database,
+// /livez answers, because a restart would not bring the database back.
 func (w *worker) open(ctx context.Context) (c *center.Center, tasks []manager.Task, err error) {
 	o := w.file.Options
 	o.BeforeTables = func(ctx context.Context, c *center.Center) (err error) {
