@@ -86,7 +86,7 @@ func (ts *Triggers) Compare(ctx context.Context, t Trigger, n int) (a TriggerDif
 
 func (ts *Triggers) compare(ctx context.Context, t Trigger) (a TriggerDiff, err error) {
 	if err := checkMode(ctx, ts.db, t.Target); err != nil {
-		return a, fmt.Errorf("target %s: %w", t.Target, err)
+		return a, fmt.Errorf("target %q: %w", t.Target, err)
 	}
 	list, err := ts.List(ctx, TriggerFilter{Name: t.Name})
 	if err != nil {
@@ -187,7 +187,7 @@ func (ts *Triggers) put(ctx context.Context, t Trigger, write putTrigger) (now T
 		return Trigger{}, err
 	}
 	if err = ensureLockRow(ctx, ts.roster, t.Target); err != nil {
-		return Trigger{}, fmt.Errorf("trigger %s: target %s: %w", t.Name, t.Target, err)
+		return Trigger{}, fmt.Errorf("trigger %s: target %q: %w", t.Name, t.Target, err)
 	}
 	err = ts.roster.UnderLock(ctx, t.Target, func(ctx context.Context, l *roster.LockTx) (err error) {
 		if err = checkMode(ctx, l, l.TaskType); err == nil { // it may have changed since ensureLockRow (R14)

@@ -276,7 +276,7 @@ func testTriggerErrors(t *testing.T, c *center.Center) {
 			return err
 		}
 		wantErrors(t, map[string]error{
-			"target nobody: unknown task type":      define(func(t *runs.Trigger) { t.Target = "nobody" }),
+			"target \"nobody\": unknown task type":  define(func(t *runs.Trigger) { t.Target = "nobody" }),
 			`kind ("HOURLY") must be CRON, EVERY`:   define(func(t *runs.Trigger) { t.Kind = "HOURLY" }),
 			"expression: cron":                      define(func(t *runs.Trigger) { t.Expression = "0 2 * * ?" }),
 			`time_zone ("Mars") must be`:            define(func(t *runs.Trigger) { t.TimeZone = "Mars" }),

@@ -94,7 +94,10 @@ func (r *Roster) In(ownSign string) *Roster {
 const MaxOwnSign = 50
 
 // ValidTaskType returns an error for a name that no task type can have. See ValidName.
-func ValidTaskType(name string) error { return ValidName("task type", name, 100) }
+func ValidTaskType(name string) error { return ValidName("task type", name, MaxTaskType) }
+
+// MaxTaskType is the width of the columns with the name of a task type, in bytes.
+const MaxTaskType = 100
 
 // ValidName returns an error for a name that an operator cannot read in a SELECT or type into a command. what begins
 // the error; most is the maximum length in bytes.
