@@ -90,7 +90,8 @@ func testHeartbeatChanges(t *testing.T, c *center.Center) {
 		r.register("B")
 		rises("requests", func() { r.rebalance("B") }, "A", "B")
 		r.register("C")
-		rises("another requester", func() { r.must(server("B").Leave(t.Context(), nil, roster.Reservation{})); r.rebalance("C") }, "A", "C")
+		rises("another requester", func() { r.must(server("B").Drain(t.Context(), roster.Reservation{})); r.rebalance("C") }, "A", "B", "C")
+		r.must(server("B").Leave(t.Context(), nil, roster.Reservation{}))
 		rises("a release, which its server knows", func() { r.release("A", r.handover("1", "C")) }, "C")
 		rises("a release, which its server knows", func() { r.release("A", r.handover("3", "C")) }, "C")
 		rises("a retake", func() {
