@@ -19,8 +19,8 @@ type FireTrigger struct {
 var fireTrigger = verb[FireTrigger](Verb{
 	Name: "trigger fire", Right: RightOperate,
 	Short: "Make a run of a trigger now and print its id",
-	Effect: "Its status does not matter, and its slots do not change. If it skips slots while a run is open, and one " +
-		"is open, the new run ends at once as SKIPPED.",
+	Effect: "Its status does not matter, and its slots do not change. If it skips slots while a run of it is open, and " +
+		"one is open, the new run ends at once as SKIPPED.",
 	Help: `The exit code is 1 if the run is SKIPPED.`,
 	Example: `  rota trigger fire nightly
   rota run wait $(rota trigger fire nightly)`,
@@ -157,7 +157,7 @@ type ApplyTrigger struct {
 	Misfire      string        `flag:"misfire" choices:"ONE SKIP ALL" default:"ONE" json:"-" help:"which missed slots fire"`
 	MisfireAfter time.Duration `flag:"misfire-after" default:"1m" json:"-" help:"age limit of misfire SKIP"`
 	CatchupMax   int           `flag:"catchup-max" default:"100" json:"-" help:"limit of misfire ALL, from 1 to 1000"`
-	Overlap      string        `flag:"overlap" choices:"SKIP WAIT" default:"SKIP" json:"-" help:"what a slot does while a run is open"`
+	Overlap      string        `flag:"overlap" choices:"SKIP WAIT" default:"SKIP" json:"-" help:"what a slot does while a run of the trigger is open"`
 	Jitter       time.Duration `flag:"jitter" json:"-" help:"fires later than the slot by a constant time below this"`
 	ExcludedDays string        `flag:"exclude" json:"-" help:"days without slots of cron: 2026-04-03,12-25"`
 	Priority     int           `flag:"priority" json:"-" help:"priority of the runs: the highest starts first"`
@@ -181,9 +181,10 @@ once.
 
 --misfire applies to slots that no server fired in time: ONE fires the newest,
 SKIP the newest if it is younger than --misfire-after, ALL fires each, at most
---catchup-max. --overlap applies to slots while a run is open: SKIP leaves a
-SKIPPED run, WAIT lets one run wait. The run of --at always waits. A paused run
-that has not started skips nothing.`,
+--catchup-max. --overlap applies to slots while a run of the same trigger is
+open: SKIP leaves a SKIPPED run, WAIT lets one run wait. Runs of other triggers
+skip nothing: the slot's run waits for its turn, by priority and slot. The run
+of --at always waits. A paused run that has not started skips nothing.`,
 	Example: `  rota trigger apply nightly --task reindex --cron "0 0 2 * * ?" \
       --time-zone Europe/Berlin --dry-run
   rota trigger apply poll --task import --every 10m --overlap WAIT

@@ -14,7 +14,7 @@
 //	   |           |           +-------> FAILED            a queue has failed, or the deadline has passed
 //	   +-----------+-----------+-------> CANCELLED         at once, whether its queues have owners or not
 //	   +-----------+-------------------> DEPENDENT_FAILED  an upstream did not succeed
-//	   +-------------------------------> SKIPPED           also at once, when a trigger finds other runs open
+//	   +-------------------------------> SKIPPED           also at once, when its trigger has an open run
 //
 // [Scheduler.Tick] moves runs on. Every server of the task type calls it once a second while any run has not ended, and
 // when a trigger is due; the heartbeat reports both. There is no leader. In this example trigger T is due at 2:00; the
@@ -58,8 +58,9 @@
 //
 // A slot fires at most once while its run is kept. The id of a trigger follows from its name, and so a trigger that is
 // deleted and made again finds the runs of its slots. The misfire policy selects the slots that fire when several are
-// due. The overlap policy decides about a slot while runs of its target are open. All slots of one firing are decided
-// together: one by one, the first slot that ALL catches up on would skip the others.
+// due. The overlap policy decides about a slot while an earlier run of its trigger is open. Rejected: any open run of
+// the target. Of 1,000 triggers with parameters of their own that were due at once, 998 were skipped. All slots of one
+// firing are decided together: one by one, the first slot that ALL catches up on would skip the others.
 //
 // Rejected:
 //   - A loop over the slots in the process of an operator's command: it ends with the process.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -40,8 +41,8 @@ func runsOfKeys(ctx context.Context, l *roster.LockTx, taskTypes, keys []string)
 }
 
 // insertRuns inserts runs of the locked task type. For each run that is not SKIPPED it also inserts the runs of all its
-// dependants, WAITING, and a snapshot of the edges between them (R5). For each SKIPPED run it records an event (R4).
-// The roots wait for the runs in after.
+// dependants, WAITING, and a snapshot of the edges between them (R5). It records one event for the runs that are SKIPPED
+// (R4): a thousand triggers of one target would write a thousand events with each skipped slot. The roots wait for the runs in after.
 func insertRuns(ctx context.Context, l *roster.LockTx, roots []Run, after []string) error {
 	g, err := newGraphBuilder(ctx, l, roots)
 	if err != nil {
@@ -57,13 +58,20 @@ func insertRuns(ctx context.Context, l *roster.LockTx, roots []Run, after []stri
 	if err := g.insert(ctx, l); err != nil {
 		return err
 	}
-	var skipped []roster.Event
-	for _, root := range roots {
-		if root.State == Skipped {
-			skipped = append(skipped, root.endEvent())
-		}
+	return recordSkipped(ctx, l, roots)
+}
+
+// recordSkipped records an event about those of the runs that are SKIPPED, if there are any. It names the first.
+func recordSkipped(ctx context.Context, l *roster.LockTx, list []Run) error {
+	skipped := slices.DeleteFunc(slices.Clone(list), func(r Run) bool { return r.State != Skipped })
+	if len(skipped) == 0 {
+		return nil
 	}
-	return l.Record(ctx, skipped...)
+	e := skipped[0].endEvent()
+	if others := len(skipped) - 1; others > 0 {
+		e.Reason += fmt.Sprintf("; %s SKIPPED, too", human.Count(others, "other run is", "other runs are"))
+	}
+	return l.Record(ctx, e)
 }
 
 // insertDependants inserts the runs of the dependants of a root that exists.

@@ -82,7 +82,7 @@ func (t Trigger) SkippedTooLong(now time.Time) bool {
 }
 
 func skippedText(slots int64, since time.Time) string {
-	return fmt.Sprintf("%s skipped in a row since the slot %s, because other runs of the task type were open",
+	return fmt.Sprintf("%s skipped in a row since the slot %s, because an earlier run of the trigger was open",
 		human.Count(slots, "slot was", "slots were"), instant(since))
 }
 

@@ -24,7 +24,7 @@ const (
 	Failed          = "FAILED"           // a queue has failed, or the deadline has passed
 	DependentFailed = "DEPENDENT_FAILED" // an upstream did not succeed
 	Cancelled       = "CANCELLED"        // an operator has cancelled it
-	Skipped         = "SKIPPED"          // other runs of the task type were open; a rerun opens it
+	Skipped         = "SKIPPED"          // an earlier run of its trigger was open; a rerun opens it
 )
 
 // States lists the states of a run.
@@ -231,14 +231,6 @@ type taskRun struct{ ID, TaskType string }
 func (r Run) DisplayState() string {
 	if r.Paused && !r.Ended() {
 		return TriggerPaused
-	}
-	return r.State
-}
-
-// stateText returns the state of the run, and that it is paused.
-func (r Run) stateText() string {
-	if r.Paused {
-		return r.State + " and paused"
 	}
 	return r.State
 }

@@ -30,10 +30,11 @@ const (
 	MisfireAll  = slots.MisfireAll  // each; if more than CatchupMax are due, the newest CatchupMax
 )
 
-// The overlap policies: what happens to a slot while runs of its target are open (R4).
+// The overlap policies: what happens to a slot while an earlier run of the same trigger is open (R4). Runs of other
+// triggers and submitted runs do not count: the run of the slot waits for its turn.
 const (
 	OverlapSkip = "SKIP" // its run is SKIPPED; the run of ONCE waits
-	OverlapWait = "WAIT" // its run waits, if no other run waits already; else it is SKIPPED
+	OverlapWait = "WAIT" // its run waits, if no other run of the trigger waits already; else it is SKIPPED
 )
 
 // The states of a trigger.

@@ -53,8 +53,9 @@ func fireTriggers(ctx context.Context, l *roster.LockTx, firings []firing) (skip
 	if len(firings) == 0 {
 		return 0, nil
 	}
-	var keys []string
+	var keys, names []string
 	for _, f := range firings {
+		names = append(names, f.Name)
 		for _, at := range f.slots {
 			keys = append(keys, f.runKey(at))
 		}
@@ -63,14 +64,14 @@ func fireTriggers(ctx context.Context, l *roster.LockTx, firings []firing) (skip
 	if err != nil {
 		return 0, err
 	}
-	open, err := openRuns(ctx, l)
+	open, err := openRuns(ctx, l, names)
 	if err != nil {
 		return 0, err
 	}
 	var runs []Run
 	for i := range firings {
 		f := &firings[i]
-		like := f.runTemplate(open)
+		like := f.runTemplate(open[f.Name])
 		if like.State == Skipped {
 			f.uncount(l.Now)
 		}
@@ -82,9 +83,7 @@ func fireTriggers(ctx context.Context, l *roster.LockTx, firings []firing) (skip
 			}
 			r = newRun(l, r, at)
 			f.countSkipped(r)
-			if runs = append(runs, r); r.State == Ready {
-				open = append(open, r)
-			} else {
+			if runs = append(runs, r); r.State == Skipped {
 				skipped++
 			}
 		}
@@ -180,32 +179,50 @@ func newestMissed(a slots.Trigger, fire []time.Time, now time.Time) time.Time {
 	return a.NextFireAt // due although the schedule may not contain it
 }
 
-// runTemplate returns the run that a trigger fires while the given runs of its target are open (R4). All slots of one
-// firing get the same template: otherwise the slots that ALL catches up on would skip each other. The slot of ONCE
-// always waits, because no later slot makes up for it.
-func (t Trigger) runTemplate(open []Run) Run {
+// runTemplate returns the run that a trigger fires while the given runs of it are open (R4). With WAIT one run of the
+// trigger may wait, with SKIP only while none is RUNNING. All slots of one firing get the same template: otherwise the
+// slots that ALL catches up on would skip each other. The slot of ONCE always waits, because no later slot makes up for
+// it.
+func (t Trigger) runTemplate(open []earlierRun) Run {
 	r := Run{Trigger: t.Name, Priority: t.Priority, Params: t.Params, State: Ready}
-	switch {
-	case len(open) == 0, t.Kind == TriggerOnce, t.Overlap == OverlapWait && len(open) == 1:
+	waits := slices.ContainsFunc(open, func(o earlierRun) bool { return o.State == Ready })
+	if len(open) == 0 || t.Kind == TriggerOnce || t.Overlap == OverlapWait && !waits {
 		return r
-	case t.Overlap == OverlapWait:
-		r.Message = fmt.Sprintf("run %s is %s, and run %s waits to begin", open[0].ID, open[0].stateText(), open[1].ID)
-	default:
-		r.Message = fmt.Sprintf("run %s is %s", open[0].ID, open[0].stateText())
 	}
-	r.State = Skipped
+	r.State, r.Message = Skipped, open[0].text()
+	if len(open) > 1 {
+		r.Message += ", and " + open[1].text()
+	}
 	return r
 }
 
-// openRuns returns at most two runs of the task type that are RUNNING or READY, the RUNNING run first. It leaves out
-// READY runs that are paused, cancelled or not to begin yet: they may never start, and must not skip the slots after
-// them. It also leaves out the runs of backfills: a long backfill always has an open run, and would skip all slots
-// meanwhile (R20).
-func openRuns(ctx context.Context, l *roster.LockTx) (open []Run, err error) {
-	open, err = sqldb.Records[Run](ctx, l, `SELECT {columns} FROM schedule_run
-		WHERE task_type = ? AND own_sign = ? AND backfill_id IS NULL AND (state = '`+Running+`'
-			OR state = '`+Ready+`' AND NOT paused AND NOT cancel_requested AND `+mayBegin+`)
-		ORDER BY state DESC, scheduled_at LIMIT 2`, l.TaskType, l.OwnSign)
+// earlierRun is a run of a trigger that is open when the trigger fires again.
+type earlierRun struct {
+	Trigger, ID, State string
+	Paused             bool
+}
+
+func (o earlierRun) text() string {
+	text := "run " + o.ID + " is " + o.State
+	if o.Paused {
+		text += " and paused"
+	}
+	return text
+}
+
+// openRuns returns the runs of the triggers that are RUNNING or READY, by trigger, the RUNNING run first. It leaves out
+// READY runs that are paused or cancelled: they may never start, and must not skip the slots after them. It also leaves
+// out the runs of backfills: a long backfill always has an open run, and would skip all slots meanwhile (R20). The runs
+// of other triggers, and submitted runs, do other work: a slot waits for them and is not skipped because of them.
+func openRuns(ctx context.Context, l *roster.LockTx, triggers []string) (map[string][]earlierRun, error) {
+	list, err := sqldb.RecordsIn[earlierRun](ctx, l, triggers, `SELECT trigger_name, run_id, state, paused FROM schedule_run
+		WHERE task_type = ? AND own_sign = ? AND trigger_name IN ({ids}) AND backfill_id IS NULL AND (state = '`+Running+`'
+			OR state = '`+Ready+`' AND NOT paused AND NOT cancel_requested)
+		ORDER BY state DESC, scheduled_at, run_id`, l.TaskType, l.OwnSign)
+	open := map[string][]earlierRun{}
+	for _, o := range list {
+		open[o.Trigger] = append(open[o.Trigger], o)
+	}
 	return open, sqldb.Wrap(err, "read the open runs")
 }
 

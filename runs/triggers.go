@@ -365,11 +365,11 @@ func recordTrigger(ctx context.Context, l *roster.LockTx, actor, reason string) 
 // ONCE. Fire returns ErrUnknownTrigger if no trigger has that name.
 func (ts *Triggers) Fire(ctx context.Context, name, actor string) (runID string, err error) {
 	err = ts.change(ctx, name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
-		open, err := openRuns(ctx, l)
+		open, err := openRuns(ctx, l, []string{name})
 		if err != nil {
 			return err
 		}
-		r := newRun(l, t.runTemplate(open), l.Now)
+		r := newRun(l, t.runTemplate(open[name]), l.Now)
 		r.Key = t.ID + "/now/" + r.ID
 		runID = r.ID
 		if err := insertRuns(ctx, l, []Run{r}, nil); err != nil {

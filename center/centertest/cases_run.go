@@ -103,7 +103,7 @@ func testRunOpening(t *testing.T, c *center.Center) {
 		r.finishAll("A", "0")
 		r.must(c.Roster().Operator("test").Pause(t.Context(), r.task, true))
 		second := r.submit("2")
-		_, hour := r.hourly(nil)
+		_, hour := r.hourly(func(t *runs.Trigger) { t.Priority = -1 })
 		r.downSince(hour) // the tick also has a trigger to fire
 		if r.tick(); r.run(second).State != runs.Ready || !r.readTrigger(r.task).PrevFireAt.Equal(hour) {
 			t.Fatalf("the paused task type has a run that is %s and the trigger is %+v, want READY and its slot taken", r.run(second).State, r.readTrigger(r.task))

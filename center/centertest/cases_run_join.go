@@ -117,7 +117,8 @@ func testJoinsWithoutTriggers(t *testing.T, c *center.Center) {
 	})
 	t.Run("R18 R11 a SKIPPED upstream counts when it is reopened", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b", "end after a b")
-		g["a"].submitAndOpen("k")
+		g["a"].hourly(nil)
+		g["a"].fire(g["a"].task)
 		g.fireSlot("a")
 		g["a"].wantRunStates(runs.Skipped, runs.Running)
 		g.fireSlot("a", "b")

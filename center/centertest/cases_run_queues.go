@@ -122,7 +122,7 @@ func testBarrierInRun(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 2)
 		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 3, 0))
 		id := r.submit("k")
-		_, hour := r.hourly(nil)
+		_, hour := r.hourly(func(t *runs.Trigger) { t.Priority = -1 })
 		r.downSince(hour) // the tick also has a trigger to fire
 		if r.tick(); r.run(id).State != runs.Ready || !r.readTrigger(r.task).PrevFireAt.Equal(hour) {
 			t.Fatalf("during the barrier the run is %s and the trigger is %+v, want READY and its slot taken", r.run(id).State, r.readTrigger(r.task))

@@ -1,6 +1,7 @@
 package centertest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ func testSkippedRuns(t *testing.T, c *center.Center) {
 	skipped := func(t *testing.T) (g graph, busy, id string) {
 		g = newGraph(t, c, "a", "b after a", "c after b")
 		g["a"].hourly(nil)
-		busy = g["a"].submitAndOpen("busy")
+		busy = g["a"].fire(g["a"].task)
 		id = g.fire("a")
 		g["a"].wantState(id, runs.Skipped)
 		return g, busy, id
@@ -31,12 +32,12 @@ func testSkippedRuns(t *testing.T, c *center.Center) {
 		},
 	} {
 		t.Run("R11 a skipped run begins after a "+name+", with its dependants", func(t *testing.T) {
-			g, _, id := skipped(t)
+			g, busy, id := skipped(t)
 			g["a"].must(reopen(g, id))
 			g.want(id, "a READY", "b WAITING", "c WAITING")
 			g["a"].finishAll("A", "0")
 			for _, name := range []string{"a", "b", "c"} {
-				g["b"].exec("UPDATE schedule_run SET paused = TRUE WHERE run_key = 'busy' AND state = 'READY' AND task_type = '%s'", g[name].task)
+				g["b"].exec("UPDATE schedule_run SET paused = TRUE WHERE root_run_id = '%s' AND state = 'READY' AND task_type = '%s'", busy, g[name].task)
 				g.succeed(name)
 			}
 			g.want(id, "a SUCCESS", "b SUCCESS", "c SUCCESS")
@@ -48,7 +49,7 @@ func testSkippedRuns(t *testing.T, c *center.Center) {
 	t.Run("R11 a rerun lets the submitted runs wait that were skipped because of it", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b", "c after b")
 		g["a"].hourly(nil)
-		g["a"].submitAndOpen("busy")
+		g["a"].fire(g["a"].task)
 		id := g.fire("a")
 		submitted := g["b"].submit("k", id)
 		g.want(submitted, "b SKIPPED", "c SKIPPED")
@@ -58,7 +59,7 @@ func testSkippedRuns(t *testing.T, c *center.Center) {
 	t.Run("R11 a submitted run that was skipped is run again while a dependant waits", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b", "d", "c after b? d")
 		g["a"].hourly(nil)
-		g["a"].submitAndOpen("busy")
+		g["a"].fire(g["a"].task)
 		g["d"].submit("k")
 		submitted := g["b"].submit("k", g.fire("a"))
 		g.want(submitted, "b SKIPPED", "c WAITING")
@@ -81,27 +82,98 @@ func testSkippedRuns(t *testing.T, c *center.Center) {
 
 // testSkippedSlots checks what counts as a firing, and which open runs skip a slot.
 func testSkippedSlots(t *testing.T, c *center.Center) {
-	t.Run("R4 the slot of a trigger of kind ONCE waits for the runs that are open", func(t *testing.T) {
+	t.Run("R4 the slot of a trigger of kind ONCE waits for its other runs", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
-		busy, next := r.submitAndOpen("busy"), r.submit("next")
 		r.defineTrigger(runs.Trigger{Kind: runs.TriggerOnce, Expression: r.now().Truncate(time.Hour).Format(time.RFC3339)})
-		r.tick()
-		r.finishAll("A", "0")
-		r.wantState(busy, runs.Success)
-		r.tick()
-		r.finishAll("A", "0")
-		r.tick()
-		r.finishAll("A", "0")
-		r.wantState(next, runs.Success)
+		for range 2 {
+			r.must(second(c.Engine().Triggers.Fire(t.Context(), r.task, "test")))
+		}
+		for range 3 {
+			r.tick()
+			r.finishAll("A", "0")
+		}
 		r.wantRunStates("SUCCESS", "SUCCESS", "SUCCESS")
 		if now := r.readTrigger(r.task); now.Status != runs.TriggerDone || now.Fires != 1 {
 			t.Fatalf("the trigger is %+v, want DONE with 1 firing", now)
 		}
 	})
+	for _, overlap := range []string{runs.OverlapSkip, runs.OverlapWait} {
+		t.Run("R4 a slot waits behind runs of other triggers and of operators, overlap "+overlap, func(t *testing.T) {
+			r := newRunFixture(t, c, 1)
+			_, hour := r.hourly(func(t *runs.Trigger) { t.Overlap = overlap })
+			other := r.defineTrigger(runs.Trigger{Name: r.task + ".other", Kind: runs.TriggerEvery, Expression: "1h", StartAt: hour.Add(-10 * time.Hour)})
+			busy := r.submitAndOpen("busy")
+			r.submit("next")
+			r.must(second(c.Engine().Triggers.Fire(t.Context(), other.Name, "test")))
+			slot := func(at time.Time) {
+				due := at.UTC().Format(timeLayout) // and no later slot
+				r.exec("UPDATE schedule_trigger SET next_fire_at = '%s', end_at = '%s', status = 'ACTIVE' WHERE target = '%s'", due, due, r.task)
+				r.tick()
+			}
+			slot(hour.Add(-time.Hour))
+			r.wantRunStates("READY", "SKIPPED", "RUNNING", "READY", "READY") // the other trigger has a run that waits
+			slot(hour)
+			r.wantRunStates("READY", "SKIPPED", "SKIPPED", "SKIPPED", "RUNNING", "READY", "READY") // and now both have
+			r.finishAll("A", "0")
+			r.wantState(busy, runs.Success)
+			for range 3 {
+				r.tick()
+				r.finishAll("A", "0")
+			}
+			r.wantRunStates("SUCCESS", "SKIPPED", "SKIPPED", "SKIPPED", "SUCCESS", "SUCCESS", "SUCCESS")
+		})
+	}
+	t.Run("R4 triggers that are due at once all have their runs", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		many := 1000
+		if testing.Short() {
+			many = 30
+		}
+		start := r.now().Add(-time.Minute).Truncate(time.Second)
+		for i := range many {
+			r.defineTrigger(runs.Trigger{
+				Name: fmt.Sprintf("%s.%03d", r.task, i), Kind: runs.TriggerEvery, Expression: "1h", StartAt: start, Params: fmt.Sprint(i),
+			})
+		}
+		r.exec("UPDATE schedule_trigger SET next_fire_at = start_at WHERE target = '%s'", r.task)
+		r.exec("UPDATE schedule_trigger SET start_at = '%s' WHERE name = '%s.000'", start.Add(-time.Hour).UTC().Format(timeLayout), r.task)
+		_, err := c.Engine().Backfills.Start(t.Context(), runs.BackfillRange{
+			TaskType: r.task, Trigger: r.task + ".000", From: start.Add(-time.Hour), To: start,
+		}, "test") // a run beside those of the triggers
+		r.must(err)
+		seen := map[string]bool{}
+		for range many + 1 {
+			r.tick()
+			sweep := r.claimOne("A", "0")
+			seen[sweep.Params] = true
+			r.must(c.Engine().Sweeps.Finish(t.Context(), sweep, runs.Progress{}))
+		}
+		if n := r.readInt("SELECT COUNT(*) FROM schedule_run WHERE task_type = '%s' AND state = 'SUCCESS'", r.task); n != int64(many)+1 || len(seen) != many {
+			t.Fatalf("%d runs succeeded with %d different parameters, want %d and %d", n, len(seen), many+1, many)
+		}
+	})
+	t.Run("R4 one event tells the slots that are skipped together", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		const many = 5
+		for i := range many {
+			name := fmt.Sprintf("%s.%d", r.task, i)
+			r.defineTrigger(runs.Trigger{Name: name, Kind: runs.TriggerEvery, Expression: "1h"})
+			r.must(second(c.Engine().Triggers.Fire(t.Context(), name, "test")))
+		}
+		r.exec("UPDATE schedule_trigger SET next_fire_at = start_at WHERE target = '%s'", r.task)
+		r.tick()
+		if n := r.readInt("SELECT COUNT(*) FROM schedule_run WHERE task_type = '%s' AND state = 'SKIPPED'", r.task); n != many {
+			t.Fatalf("%d slots were skipped, want %d", n, many)
+		}
+		events := r.readColumn("SELECT reason FROM schedule_event WHERE task_type = '%s' AND kind = 'RUN'", r.task)
+		if len(events) != 1 || !strings.HasSuffix(events[0], "; 4 other runs are SKIPPED, too") {
+			t.Fatalf("events %q, want one", events)
+		}
+	})
 	t.Run("R4 a skipped slot does not use up max_fires", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		_, hour := r.hourly(func(t *runs.Trigger) { t.MaxFires = 1 })
-		r.submitAndOpen("busy")
+		r.fire(r.task)
 		r.downSince(hour)
 		r.tick()
 		if now := r.readTrigger(r.task); now.Status != runs.TriggerActive || now.Fires != 0 || !now.NextFireAt.Equal(hour.Add(time.Hour)) {
@@ -118,7 +190,7 @@ func testSkippedSlots(t *testing.T, c *center.Center) {
 	t.Run("R4 R19 skipped slots are told until one fires", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		_, hour := r.hourly(nil)
-		busy := r.submitAndOpen("busy")
+		busy := r.fire(r.task)
 		for i := 3; i > 0; i-- {
 			r.downSince(hour.Add(-time.Duration(i) * time.Hour))
 			r.exec("UPDATE schedule_trigger SET end_at = next_fire_at WHERE name = '%s'", r.task) // the later slots are not due yet
@@ -149,7 +221,7 @@ func testSkippedSlots(t *testing.T, c *center.Center) {
 	t.Run("R19 one slot skipped for a day is a problem until it is acknowledged", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		_, hour := r.hourly(nil)
-		r.submitAndOpen("busy")
+		r.fire(r.task)
 		r.downSince(hour)
 		r.tick()
 		r.wantProblems()
@@ -166,7 +238,7 @@ func testSkippedSlots(t *testing.T, c *center.Center) {
 		t.Run("R4 a "+name+" ends the count of skipped slots", func(t *testing.T) {
 			r := newRunFixture(t, c, 1)
 			_, hour := r.hourly(nil)
-			r.submitAndOpen("busy")
+			r.fire(r.task)
 			r.downSince(hour)
 			r.tick()
 			r.finishAll("A", "0")
@@ -184,8 +256,10 @@ func testSkippedSlots(t *testing.T, c *center.Center) {
 		t.Run("R4 paused runs that have not started skip no slot, overlap "+overlap, func(t *testing.T) {
 			r := newRunFixture(t, c, 1)
 			_, hour := r.hourly(func(t *runs.Trigger) { t.Overlap = overlap })
-			for _, key := range []string{"1", "2"} {
-				r.must(c.Engine().Runs.SetPaused(t.Context(), r.submit(key), true, "test"))
+			for range 2 {
+				id, err := c.Engine().Triggers.Fire(t.Context(), r.task, "test")
+				r.must(err)
+				r.must(c.Engine().Runs.SetPaused(t.Context(), id, true, "test"))
 			}
 			r.downSince(hour)
 			if open := r.tick().Open; open == "" || r.run(open).Trigger != r.task {
@@ -196,7 +270,7 @@ func testSkippedSlots(t *testing.T, c *center.Center) {
 	t.Run("R4 the message of a skipped slot says that the open run is paused", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		_, _ = r.hourly(nil)
-		id := r.submitAndOpen("k")
+		id := r.fire(r.task)
 		r.must(c.Engine().Runs.SetPaused(t.Context(), id, true, "test"))
 		skipped, err := c.Engine().Triggers.Fire(t.Context(), r.task, "test")
 		r.must(err)

@@ -162,8 +162,8 @@ func (c *runChecker) oncePerSlot() {
 	}
 }
 
-// noPileUp checks 19: when a trigger fires a run that is not skipped, no other run of the task type is open. If the
-// run may wait, one other may be open. The runs of backfills do not count.
+// noPileUp checks 19: when a trigger fires a run that is not skipped, no other run of the trigger is open. If the run may
+// wait, one other may be open. The runs of backfills do not count.
 func (c *runChecker) noPileUp() {
 	most := map[string]int{}
 	for _, t := range c.Triggers {
@@ -177,7 +177,7 @@ func (c *runChecker) noPileUp() {
 		}
 		open := 0
 		for _, o := range c.Runs {
-			if o.ID != r.ID && o.Backfill == "" && o.TaskType == r.TaskType && o.State != runs.Skipped &&
+			if o.ID != r.ID && o.Backfill == "" && o.Trigger == r.Trigger && o.TaskType == r.TaskType && o.State != runs.Skipped &&
 				o.CreatedAt.Before(r.CreatedAt) && o.FinishedAt.After(r.CreatedAt) {
 				open++
 			}

@@ -27,6 +27,18 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R4", "triggers skip each other's slots",
+		"openRuns", "open[o.Trigger] = append(open[o.Trigger], o)",
+		"for _, name := range triggers {\n\t\t\topen[name] = append(open[name], o)\n\t\t}",
+		"TestConformance",
+	},
+	{
+		"R4", "several runs of a trigger wait",
+		"runTemplate", "return o.State == Ready }",
+		"return o.State == Failed }",
+		"TestConformance",
+	},
+	{
 		"R5", "a failure reaches direct dependants only",
 		"resolveAll", "runs = append(runs, next...)",
 		"_ = next",
@@ -346,8 +358,8 @@ var runMutants = []mutant{
 	},
 	{
 		"R4", "a skipped slot records no event",
-		"insertRuns", "if root.State == Skipped {",
-		"if root.State == Failed {",
+		"insertRuns", "return recordSkipped(ctx, l, roots)",
+		"return nil",
 		"TestConformance",
 	},
 	{

@@ -53,8 +53,8 @@ The state of a run:
                     did not start in time
   DEPENDENT_FAILED  an upstream did not succeed
   CANCELLED         an operator cancelled it
-  SKIPPED           another run was open when its trigger was due; "rota run
-                    rerun" starts it
+  SKIPPED           an earlier run of its trigger was open when that was due;
+                    "rota run rerun" starts it
 
 QUEUES are the drained and all queues of the run. ITEMS with a plus sign are at
 least that many: a process died, or the run was cancelled during a sweep.`,

@@ -39,7 +39,7 @@ The status of a trigger:
 
 MISSED counts the slots that never fire, because no server was running or the
 trigger was paused. SKIPPED counts the slots since the last one that fired,
-whose runs were skipped because other runs were open.`,
+whose runs were skipped because earlier runs of the trigger were open.`,
 		Example: `  rota trigger list
   rota trigger list reindex -o json | jq '.[].next_fire_at'`,
 	}, cli.Names("run task"), func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
