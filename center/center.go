@@ -204,7 +204,7 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 	}
 	c.roster.OnInvalid, c.roster.OnLineHeld = c.logInvalid, c.logLineHeld
 	c.roster.OnGiven = c.given
-	c.runs = newEngine(c.roster, o.Logger, o.OnRunEnd)
+	c.runs = c.newEngine(o.OnRunEnd)
 	if err := c.open(ctx); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -328,14 +328,14 @@ func (c *Center) In(ownSign string) (*Center, error) {
 	}
 	other.roster.OnInvalid, other.roster.OnLineHeld = other.logInvalid, other.logLineHeld
 	other.roster.OnGiven = other.given
-	other.runs = newEngine(other.roster, c.log, c.options.OnRunEnd)
+	other.runs = other.newEngine(c.options.OnRunEnd)
 	return other, nil
 }
 
-func newEngine(r *roster.Roster, log *slog.Logger, onEnd func(runs.Run)) *runs.Engine {
+func (c *Center) newEngine(onEnd func(runs.Run)) *runs.Engine {
 	d := Settings{}.WithDefaults()
-	return runs.NewEngine(r, log, runs.Defaults{
+	return runs.NewEngine(c.roster, c.log, runs.Defaults{
 		MaxRecoveries: d.MaxRecoveries, QueueMaxAttempts: d.QueueMaxAttempts, QueueRetry: d.QueueRetry,
 		RunTimeout: d.RunTimeout,
-	}, onEnd)
+	}, onEnd, c.WakeInTx)
 }

@@ -11,7 +11,10 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // ear receives the hints of a Center.
@@ -102,6 +105,17 @@ func TestWakeReachesTheEnvironment(t *testing.T) {
 	}
 	if h := e.next(10 * time.Second); !slices.Equal(h.Keys, []string{"true"}) {
 		t.Errorf("hint %+v, want that of the transaction that has committed", h)
+	}
+	if _, err := ops.New(e.c).Tasks().Define(t.Context(), "import", center.Settings{Mode: center.ModeRun, Queues: 1}); err != nil {
+		t.Fatal(err)
+	}
+	tx := centertest.Begin(t, e.c)
+	_, _, err := e.c.Engine().Runs.SubmitTx(t.Context(), tx, "import", runs.Submission{})
+	if err == nil {
+		err = tx.Commit()
+	}
+	if h := e.next(10 * time.Second); err != nil || h.TaskType != "import" {
+		t.Errorf("hint %+v of a transaction that has submitted a run: %v", h, err)
 	}
 	keys := make([]string, 3000)
 	for i := range keys {

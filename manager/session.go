@@ -262,9 +262,12 @@ func (s *session) follow(ctx context.Context, r heartbeatReply) {
 	s.alerter.look(ctx, r.HeartbeatReply, s.server.failing(s.proc.Stats()), s.reconciler.restricted())
 }
 
-// lookAtOnce reads the rows because a hint says that they have changed (X9). If this server requests more queues, a
-// heartbeat shows their owners that it knows (H4).
+// lookAtOnce reads the rows because a hint says that they have changed (X9), and ticks. If this server requests more
+// queues, a heartbeat shows their owners that it knows (H4).
 func (s *session) lookAtOnce(ctx context.Context) {
+	if s.ticker != nil {
+		s.agenda.add(time.Now(), tick)
+	}
 	s.reconcile(ctx, true)
 	if s.view.hasNewRequests() {
 		s.heartbeater.soon()

@@ -9,8 +9,13 @@ package manager
 // wrong costs the time up to the next select, or a select.
 func (m *Manager) Wake(taskType string, keys ...string) {
 	for _, s := range m.servers {
-		if s.taskType == taskType && s.session.Load() != nil { // the processor is made before the first session
-			s.proc.Hint(keys...)
+		session := s.session.Load()
+		if s.taskType != taskType || session == nil {
+			continue
+		}
+		s.proc.Hint(keys...)       // the processor is made before the first session
+		if session.ticker != nil { // a transaction may have submitted a run (R21)
+			offer(s.told, struct{}{})
 		}
 	}
 }

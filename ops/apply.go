@@ -409,6 +409,10 @@ func checkModeChange(ctx context.Context, l *roster.LockTx, d SettingsDiff) erro
 			"run %s (own_sign %s) is open: wait for its end or cancel it (rota run cancel)",
 		},
 		{
+			`SELECT run_id, own_sign FROM schedule_submission WHERE task_type = ? ORDER BY run_id LIMIT 1`,
+			"run %s (own_sign %s) was submitted and is still to be made: wait for its end",
+		},
+		{
 			`SELECT backfill_id, own_sign FROM schedule_backfill WHERE task_type = ? AND state = '` + runs.BackfillRunning +
 				`' ORDER BY backfill_id LIMIT 1`,
 			"backfill %s (own_sign %s) is open: wait for its end or cancel it (rota run backfill cancel)",

@@ -120,6 +120,7 @@ var needs = []need{
 	{"schedule_run_queue", "SELECT INSERT UPDATE DELETE", "run_id"},
 	{"schedule_run_item", "SELECT INSERT UPDATE DELETE", "run_id"},
 	{"schedule_run_dep", "SELECT INSERT DELETE", "run_id"},
+	{"schedule_submission", "SELECT INSERT UPDATE DELETE", "run_key"},
 	{"schedule_task_after", "SELECT INSERT DELETE", "task_type"},
 	{"schedule_trigger", "SELECT INSERT UPDATE DELETE", "name"},
 	{"schedule_backfill", "SELECT INSERT UPDATE DELETE", "backfill_id"},

@@ -2,6 +2,7 @@ package ops_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"log"
 	"time"
@@ -58,6 +59,53 @@ func Example_submit() {
 	// report 2026-08-01 DEPENDENT_FAILED
 	// settle 2026-08-01 READY
 	// report 2026-08-01 WAITING
+}
+
+// A file and the run that imports it are there together, or not at all.
+func Example_submitTx() {
+	ctx := context.Background()
+	roster, err := center.Open(ctx, sqlite.URL("sqlite::memory:"), center.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer roster.Close()
+	c := ops.New(roster)
+	must := func(err error) {
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	_, err = c.Tasks().Define(ctx, "import", center.Settings{Mode: center.ModeRun, Queues: 1})
+	must(err)
+	_, err = roster.DB().ExecContext(ctx, `CREATE TABLE files (name TEXT)`)
+	must(err)
+
+	upload := func(name string, end func(*sql.Tx) error) {
+		tx, err := roster.DB().BeginTx(ctx, nil)
+		must(err)
+		_, err = tx.ExecContext(ctx, `INSERT INTO files (name) VALUES (?)`, name)
+		must(err)
+		_, existed, err := c.Runs().SubmitTx(ctx, tx, "import", runs.Submission{Key: name})
+		must(err)
+		fmt.Println(name, existed)
+		must(end(tx))
+	}
+	upload("orders.csv", (*sql.Tx).Rollback)
+	upload("orders.csv", (*sql.Tx).Commit)
+	upload("orders.csv", (*sql.Tx).Commit)
+
+	_, err = roster.Engine().Scheduler.Tick(ctx, "import") // the workers do this
+	must(err)
+	list, err := c.Runs().List(ctx, runs.Filter{TaskType: "import"}, 10)
+	must(err)
+	for _, r := range list {
+		fmt.Println(r.Key, r.State)
+	}
+	// Output:
+	// orders.csv false
+	// orders.csv false
+	// orders.csv true
+	// orders.csv RUNNING
 }
 
 // Every night at two o'clock in Berlin, and once after some nights that were missed.

@@ -178,9 +178,13 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 	return true, endRun(ctx, t, runID, run.State, state, why, sum)
 }
 
-// CancelAll cancels all open runs of a task type whose roster is deleted. A tick of their dependants' task types
+// CancelAll cancels all open runs of a task type whose roster is deleted, and drops those that are still to be made. A tick of their dependants' task types
 // resolves the dependants.
 func CancelAll(ctx context.Context, l *roster.LockTx) error {
+	if _, err := l.Exec(ctx, `DELETE FROM schedule_submission WHERE task_type = ? AND own_sign = ?`, l.TaskType,
+		l.OwnSign); err != nil {
+		return fmt.Errorf("delete from schedule_submission: %w", err)
+	}
 	const open = ` WHERE task_type = ? AND own_sign = ? AND state IN ` + openStates
 	_, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE`+open, l.TaskType, l.OwnSign)
 	var ids []string

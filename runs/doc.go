@@ -1,9 +1,9 @@
 // Package runs makes, opens, sweeps and ends the runs of task types of mode RUN. It owns the tables schedule_run,
-// schedule_run_queue, schedule_run_item, schedule_run_dep, schedule_trigger, schedule_task_after and schedule_backfill.
+// schedule_run_queue, schedule_run_item, schedule_run_dep, schedule_submission, schedule_trigger, schedule_task_after and schedule_backfill.
 // Where several processes decide at the same time, it works under the lock row of package roster.
 //
 // Package manager calls it for the sweeps of a server and for the tick; package ops calls it for operators. The rules
-// R1 to R20 are in docs/protocol.md.
+// R1 to R21 are in docs/protocol.md.
 //
 // # The life of a run
 //
@@ -80,6 +80,7 @@
 //	tick.go           the Scheduler: what is due, in which order
 //	trigger_fire.go   slots become runs
 //	submit.go         an operator makes a run
+//	submit_tx.go      a transaction of the user asks for a run, and a tick makes it (R21)
 //	insert.go         runs and their dependants are collected and inserted
 //	join.go           when a join has a run, and which never have one
 //	resolve.go        WAITING runs become READY or end

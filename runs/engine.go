@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"database/sql"
 	"log/slog"
 	"maps"
 	"sync"
@@ -37,14 +38,17 @@ type Defaults struct {
 // NewEngine returns an engine for the runs of the roster's own_sign. It registers with the roster: when queues are
 // removed, their rows in the open run end in the same transaction. onEnd, if not nil, is called with each run that the
 // engine has ended, but not with the slots of triggers that it skips.
-func NewEngine(r *roster.Roster, log *slog.Logger, d Defaults, onEnd func(Run)) *Engine {
+//
+// wake tells the servers of a task type, with the commit of a transaction, that it has submitted a run. It does nothing
+// where the database sends no hints.
+func NewEngine(r *roster.Roster, log *slog.Logger, d Defaults, onEnd func(Run), wake WakeInTx) *Engine {
 	r.QueuesRemoved = endQueuesOfOpenRun
 	shared := core{db: r.DB, roster: r, ownSign: r.OwnSign}
 	ends := &endCounts{onEnd: onEnd, runs: map[End]int64{}}
 	runCloser := &closer{core: shared, ends: ends}
 	triggers := &Triggers{core: shared}
 	return &Engine{
-		Runs:         &Runs{core: shared, closer: runCloser},
+		Runs:         &Runs{core: shared, closer: runCloser, wake: wake},
 		Triggers:     triggers,
 		Backfills:    &Backfills{core: shared, triggers: triggers, closer: runCloser},
 		Dependencies: &Dependencies{db: r.DB},
@@ -56,6 +60,9 @@ func NewEngine(r *roster.Roster, log *slog.Logger, d Defaults, onEnd func(Run)) 
 
 // Ended returns how many runs this Engine has ended, by task type and state.
 func (e *Engine) Ended() map[End]int64 { return e.ends.read() }
+
+// WakeInTx sends a hint for a task type as a part of a transaction.
+type WakeInTx func(ctx context.Context, tx *sql.Tx, taskType string, keys ...string) error
 
 // core is what the parts share.
 type core struct {

@@ -11,10 +11,13 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// newRun completes a run of the locked task type that is its own root. Its state defaults to READY.
+// newRun completes a run of the locked task type that is its own root. Its id defaults to a new one, its state to
+// READY.
 func newRun(l *roster.LockTx, r Run, at time.Time) Run {
-	r.ID, r.TaskType, r.OwnSign, r.ScheduledAt = newRunID(l.NextInstant()), l.TaskType, l.OwnSign, at
-	r.RootID = r.ID
+	if r.ID == "" {
+		r.ID = newRunID(l.NextInstant())
+	}
+	r.TaskType, r.OwnSign, r.ScheduledAt, r.RootID = l.TaskType, l.OwnSign, at, r.ID
 	if r.State == "" {
 		r.State = Ready
 	}

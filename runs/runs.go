@@ -17,6 +17,7 @@ import (
 type Runs struct {
 	core
 	closer *closer
+	wake   WakeInTx
 }
 
 // Filter selects runs. Empty fields select all.

@@ -24,19 +24,21 @@ const (
 // Submission is what a caller of Submit asks for. The zero value asks for a run without a key, which begins as soon
 // as it can.
 type Submission struct {
-	Key    string // there is one run per key; without a key each call makes a run
-	Params string // for the dealer
+	Key    string `json:"-"`                // there is one run per key; without a key each call makes a run
+	Params string `json:"params,omitempty"` // for the dealer
 	// TraceParent is the trace context of the caller, as the header traceparent of W3C Trace Context has it. The span of
 	// the run is its child, and the batches of the run link to it. Defaults to none.
-	TraceParent string
-	After       []string // the ids of runs that must succeed first
+	TraceParent string   `json:"trace_parent,omitempty"`
+	After       []string `json:"after,omitempty"` // the ids of runs that must succeed first
 
-	Priority    int       // the READY run with the highest priority is opened first
-	NotBefore   time.Time // the earliest time at which the run is opened. Defaults to no bound.
-	EndBefore   time.Time // the run fails if it has not ended by then. Defaults to run_timeout from its opening on.
-	MaxAttempts int       // of each queue. Defaults to queue_max_attempts of the task type.
+	Priority int `json:"priority,omitempty"` // the READY run with the highest priority is opened first
+	// NotBefore is the earliest time at which the run is opened. Defaults to no bound.
+	NotBefore time.Time `json:"not_before,omitzero"`
+	// EndBefore makes the run fail if it has not ended by then. Defaults to run_timeout from its opening on.
+	EndBefore   time.Time `json:"end_before,omitzero"`
+	MaxAttempts int       `json:"max_attempts,omitempty"` // of each queue. Defaults to queue_max_attempts.
 
-	Actor string // the operator that an event names. Defaults to no event.
+	Actor string `json:"actor,omitempty"` // the operator that an event names. Defaults to no event.
 }
 
 var traceParent = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
@@ -82,12 +84,11 @@ func (rs *Runs) Submit(ctx context.Context, taskType string, s Submission) (runI
 	}
 	submit := func() error {
 		return rs.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
-			runID, existed, err = submitRun(ctx, l, s.run(), s.After)
-			if err != nil || existed || s.Actor == "" {
-				return err
+			after, err := checkUpstreams(ctx, l, l.OwnSign, s.After)
+			if err == nil {
+				runID, existed, err = submitRun(ctx, l, s.run(), after, s.Actor)
 			}
-			reason := "run " + runID + " was submitted"
-			return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: s.Actor, Reason: reason})
+			return err
 		})
 	}
 	if err = cmp.Or(roster.ValidName("key", s.Key, maxRunKey), s.validate()); err == nil {
@@ -134,8 +135,10 @@ func checkMode(ctx context.Context, q sqldb.Eacher, taskType string) error {
 	return err
 }
 
-// submitRun completes a run and inserts it, unless a run of its key exists.
-func submitRun(ctx context.Context, l *roster.LockTx, r Run, after []string) (runID string, there bool, err error) {
+// submitRun completes a run that waits for others and inserts it, unless a run of its key exists. It records an event
+// if an operator submits it.
+func submitRun(ctx context.Context, l *roster.LockTx, r Run, after []string, actor string,
+) (runID string, there bool, err error) {
 	if err := checkMode(ctx, l, l.TaskType); err != nil { // it may have changed since ensureLockRow (R14)
 		return "", false, err
 	}
@@ -146,14 +149,15 @@ func submitRun(ctx context.Context, l *roster.LockTx, r Run, after []string) (ru
 	if id := known[taskKey{l.TaskType, r.Key}]; id != "" {
 		return id, true, reopenSkipped(ctx, l, id)
 	}
-	if after, err = checkUpstreams(ctx, l, after); err != nil {
-		return "", false, err
-	}
 	r = newRun(l, r, l.Now)
 	if len(after) > 0 {
 		r.State = Waiting
 	}
-	return r.ID, false, insertRuns(ctx, l, []Run{r}, after)
+	if err := insertRuns(ctx, l, []Run{r}, after); err != nil || actor == "" {
+		return r.ID, false, err
+	}
+	reason := "run " + r.ID + " was submitted"
+	return r.ID, false, l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: reason})
 }
 
 // reopenSkipped reopens a run if it is SKIPPED: its slot gets a run after all.
@@ -168,15 +172,15 @@ func reopenSkipped(ctx context.Context, l *roster.LockTx, runID string) error {
 }
 
 // checkUpstreams checks that the runs exist, and returns each of them once.
-func checkUpstreams(ctx context.Context, l *roster.LockTx, after []string) ([]string, error) {
+func checkUpstreams(ctx context.Context, q sqldb.Eacher, ownSign string, after []string) ([]string, error) {
 	after = slices.Compact(slices.Sorted(slices.Values(after)))
 	for _, id := range after {
 		var r Run
 		err := sqldb.CheckText("the id", id, maxRunID)
 		if err == nil {
-			r, err = runRow(ctx, l, id)
+			r, err = runRow(ctx, q, id)
 		}
-		if err == nil && r.OwnSign != l.OwnSign {
+		if err == nil && r.OwnSign != ownSign {
 			err = ErrUnknownRun
 		}
 		if err != nil {

@@ -2,6 +2,8 @@ package runs_test
 
 import (
 	"database/sql"
+	"errors"
+	"path"
 	"testing"
 	"time"
 
@@ -70,4 +72,20 @@ func waitForCommit(t *testing.T, c *center.Center) {
 			t.Fatal("no commit waits for the lock after a minute")
 		}
 	}
+}
+
+// R21: a transaction of a database without a roster is refused.
+func TestSubmitTxOfAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		c := centertest.Open(t, url, center.Options{})
+		defineRunTasks(t, c, "settle")
+		other := centertest.Open(t, testdb.URL(t, path.Base(t.Name())), center.Options{})
+		centertest.Exec(t, other, `DROP TABLE schedule_submission`, `ALTER TABLE schedule_task_type RENAME TO gone`)
+		_, _, err := c.Engine().Runs.SubmitTx(t.Context(), centertest.Begin(t, other), "settle", runs.Submission{})
+		if !errors.Is(err, runs.ErrOtherDatabase) {
+			t.Fatalf("error %v, want ErrOtherDatabase", err)
+		}
+	})
 }

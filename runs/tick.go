@@ -31,6 +31,7 @@ type tickState struct {
 	CanOpen     bool // a run is READY, and neither a pause nor a repartition stops it
 	MustEnd     bool // a run was cancelled before it was opened, or has waited for too long
 	CanResolve  bool // the upstreams of a WAITING run decide its next state
+	Submitted   bool // a transaction has submitted a run
 	CanBackfill bool // a backfill may make a run, or nothing is left of it
 }
 
@@ -41,7 +42,7 @@ type Scheduler struct {
 	runTimeout time.Duration // for task types whose row leaves it open
 }
 
-// Tick does what is due for the runs of a task type: it fires triggers, makes the runs of backfills, opens a run, ends
+// Tick does what is due for the runs of a task type: it makes the runs that were submitted, fires triggers, makes the runs of backfills, opens a run, ends
 // a run that was cancelled or has passed its deadline, closes a run whose queues are finished, and lets dependants
 // start or fail. Every server of the task type calls it once a second while any run has not ended. A run that waits for
 // its NotBefore does not count. There is no leader.
@@ -54,6 +55,7 @@ func (s *Scheduler) Tick(ctx context.Context, taskType string) (TickResult, erro
 	if err == nil && p.due() {
 		if err = s.tick(ctx, taskType, p); err == nil {
 			p, err = s.readState(ctx, taskType)
+			p.Submitted = false // the next tick takes what is held
 			p.More = p.due()
 		}
 	}
@@ -62,7 +64,7 @@ func (s *Scheduler) Tick(ctx context.Context, taskType string) (TickResult, erro
 
 // due reports whether the tick has anything to do.
 func (p tickState) due() bool {
-	return p.MustStop || p.AllFinished || p.MustEnd || p.CanResolve || p.CanBackfill || p.fires() ||
+	return p.MustStop || p.AllFinished || p.MustEnd || p.CanResolve || p.Submitted || p.CanBackfill || p.fires() ||
 		p.CanOpen && p.Open == ""
 }
 
@@ -80,6 +82,9 @@ func (s *Scheduler) tick(ctx context.Context, taskType string, p tickState) (err
 	}
 	if err == nil && p.CanResolve {
 		err = s.resolveDue(ctx, taskType)
+	}
+	if err == nil && p.Submitted {
+		err = s.takeSubmissions(ctx, taskType)
 	}
 	if err == nil && p.fires() {
 		err = s.fireDue(ctx, taskType)
@@ -115,6 +120,7 @@ func (s *Scheduler) readState(ctx context.Context, taskType string) (p tickState
 		truth(`EXISTS (SELECT 1 `+open+`IN ('`+Waiting+`', '`+Ready+`')
 			AND (w.cancel_requested OR w.deadline_at < {now}))`) +
 		truth(`EXISTS (SELECT 1 `+open+`= '`+Waiting+`' AND `+resolvable+`)`) +
+		truth(`EXISTS (SELECT 1 FROM schedule_submission u WHERE u.task_type = k.task_type AND u.own_sign = k.own_sign)`) +
 		truth(`EXISTS (SELECT 1 FROM schedule_backfill b WHERE b.task_type = k.task_type AND b.own_sign = k.own_sign
 			AND `+backfillDue+`)`) + `
 		FROM schedule_task_running k

@@ -67,6 +67,7 @@ func oneRowEach(t *testing.T, db *sql.DB) {
 		`run_queue (run_id, queue_id) VALUES ('1', '0')`,
 		`run_item (run_id, queue_id, item_no, item_key, attempt, failed_at) VALUES ('1', '0', 1, '17', 1, ` + at + `)`,
 		`run_dep (run_id, upstream_run_id) VALUES ('1', '0')`,
+		`submission (task_type, run_key, run_id, request) VALUES ('settle', 'k', '1', '{}')`,
 		`backfill (backfill_id, task_type, trigger_name, kind, expression, from_at, to_at) VALUES ('1', 'settle', 'a', 'CRON', '', ` + at + `, ` + at + `)`,
 	} {
 		execute(t, db, `INSERT INTO schedule_`+row)
@@ -189,6 +190,8 @@ func TestLongestIdentifiers(t *testing.T) {
 		execute(t, db, `INSERT INTO schedule_run_item (run_id, queue_id, item_no, item_key, attempt, failed_at)
 			VALUES (?, ?, 1, ?, 1, '2026-01-01 00:00:00.000000')`, wide(36), wide(150), wide(255))
 		execute(t, db, `INSERT INTO schedule_run_dep (run_id, upstream_run_id) VALUES (?, ?)`, wide(36), wide(36))
+		execute(t, db, `INSERT INTO schedule_submission (task_type, own_sign, run_key, run_id, request)
+			VALUES (?, ?, ?, ?, '{}')`, wide(100), wide(50), wide(255), wide(36))
 		execute(t, db, `INSERT INTO schedule_backfill (backfill_id, task_type, own_sign, trigger_name, kind, expression, from_at, to_at)
 			VALUES (?, ?, ?, ?, 'CRON', '', '2026-01-01 00:00:00.000000', '2026-01-01 00:00:00.000000')`, wide(36), wide(100), wide(50), wide(150))
 		execute(t, db, `INSERT INTO schedule_queue_setting (task_type, own_sign, queue_id, labels) VALUES (?, ?, ?, 'zone=b')`, wide(100), wide(50), wide(150))

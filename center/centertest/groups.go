@@ -232,6 +232,10 @@ var groups = map[string]group{
 	"attempt items":  {run: testAttemptItems, about: Clock},
 	"many run items": {run: testManyRunItems},
 
+	// cases_run_submit_tx.go
+	"submissions":      {run: testSubmitTx, about: Session},
+	"submission waits": {run: testSubmitTxWaits},
+
 	// cases_run_skip.go
 	"skipped runs":  {run: testSkippedRuns, about: Clock},
 	"skipped slots": {run: testSkippedSlots, about: Clock},

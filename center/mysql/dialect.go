@@ -44,6 +44,7 @@ var dialect = &sqldb.Dialect{
 		rate = IF(epoch <= VALUES(epoch), VALUES(rate), rate), trend = IF(epoch <= VALUES(epoch), VALUES(trend), trend),
 		demand = IF(epoch <= VALUES(epoch), COALESCE(VALUES(demand), demand), demand),
 		epoch = GREATEST(epoch, VALUES(epoch))`,
+	KeepRow: ` ON DUPLICATE KEY UPDATE run_id = run_id`,
 	UpsertItem: ` ON DUPLICATE KEY UPDATE queue_id = VALUES(queue_id), partition_version = VALUES(partition_version),
 		order_key = VALUES(order_key), state = VALUES(state), attempts = VALUES(attempts),
 		last_error = VALUES(last_error), next_attempt_at = VALUES(next_attempt_at)`,

@@ -38,6 +38,7 @@ var dialect = &sqldb.Dialect{
 		WHERE s.uuid = v.id AND {where}`,
 	JoinInOrder:   ` JOIN `,
 	UpsertBacklog: sqldb.OnConflictBacklog,
+	KeepRow:       sqldb.OnConflictNothing,
 	UpsertItem:    sqldb.OnConflictItem,
 	Notify:        "SELECT pg_notify($1, $2)",
 	Limits:        " AND " + limits,

@@ -26,6 +26,7 @@ var dialect = &sqldb.Dialect{
 		UPDATE schedule_server AS s SET {set} FROM v WHERE s.uuid = v.id AND {where}`,
 	JoinInOrder:   ` CROSS JOIN `,
 	UpsertBacklog: sqldb.OnConflictBacklog,
+	KeepRow:       sqldb.OnConflictNothing,
 	UpsertItem:    sqldb.OnConflictItem,
 	// Without MATERIALIZED, SQLite reads the list again for each row of the roster.
 	ChangeQueues: `WITH v AS MATERIALIZED (SELECT value ->> 'id' AS id, value ->> 'old_cur' AS old_cur,

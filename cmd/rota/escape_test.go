@@ -32,6 +32,7 @@ var hostileColumns = map[string]string{
 	"schedule_failed_item":    "task_type item_key queue_id last_error",
 	"schedule_trigger":        "name target params message",
 	"schedule_run":            "task_type run_key trigger_name params trace_parent message",
+	"schedule_submission":     "task_type run_key request",
 	"schedule_backfill":       "task_type trigger_name params message actor",
 	"schedule_run_queue":      "queue_id server cursor_value last_error",
 	"schedule_run_item":       "queue_id item_key last_error",

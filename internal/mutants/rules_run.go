@@ -39,6 +39,30 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R21", "a tick makes no run of a transaction",
+		"due", "p.Submitted || ",
+		"",
+		"TestConformance",
+	},
+	{
+		"R21", "no heartbeat asks for the tick that makes a submitted run",
+		"runColumns", "u.own_sign = s.own_sign)",
+		"u.own_sign = '')",
+		"TestConformance",
+	},
+	{
+		"R21", "a submitted run gets another id",
+		"take", "r.Key, r.ID = sub.Key, sub.ID",
+		"r.Key = sub.Key",
+		"TestConformance",
+	},
+	{
+		"R21", "a transaction does not learn that a tick has made the run of its key",
+		"submitTx", "existed := found.ID != \"\" && found.ID != id",
+		"existed := false",
+		"TestConformance",
+	},
+	{
 		"R5", "a failure reaches direct dependants only",
 		"resolveAll", "runs = append(runs, next...)",
 		"_ = next",

@@ -258,6 +258,7 @@ func (b Heartbeat) runColumns() string {
 		AND w.state `, `w.not_before > {now} AND NOT w.cancel_requested`
 	return `CASE WHEN EXISTS (SELECT 1 ` + ofRuns + `IN ('WAITING', 'RUNNING')) OR EXISTS (SELECT 1 ` + ofRuns +
 		`= 'READY' AND (w.not_before IS NULL OR NOT (` + sleeps + `)))
+			OR EXISTS (SELECT 1 FROM schedule_submission u WHERE u.task_type = s.task_type AND u.own_sign = s.own_sign)
 			OR EXISTS (SELECT 1 FROM schedule_backfill b WHERE b.task_type = s.task_type
 			AND b.own_sign = s.own_sign AND b.state = 'RUNNING' AND (NOT b.paused OR b.next_slot_at IS NULL)) THEN 1 ELSE 0 END,
 		(SELECT MIN(g.next_fire_at) FROM schedule_trigger g WHERE g.own_sign = s.own_sign AND g.target = s.task_type

@@ -44,6 +44,7 @@ type Dialect struct {
 
 	ByKey         string // follows the name of a table, so that its rows are found by their key, in that order
 	Notify        string // sends a text to all listeners of a channel; empty if the database cannot
+	KeepRow       string // ends an INSERT that does nothing if the key has a row. The statement may lock that row.
 	UpsertItem    string // ends an INSERT of failed items: the statement then updates the rows that exist
 	UpsertBacklog string // ends an INSERT of backlogs: the statement then updates the rows that have no later epoch
 	// ChangeQueues writes a plan: changes that are a JSON array, or that are selected in place of {changes}. {rows} is at
@@ -103,6 +104,9 @@ const SetQueue = `req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_serve
 	reserved_for = CASE WHEN v.cur IS NULL THEN q.reserved_for END,
 	reserved_until = CASE WHEN v.cur IS NULL THEN q.reserved_until END,
 	waits_for = CASE WHEN v.cur IS NULL THEN q.waits_for END, plan_version = v.plan, gmt_modified = {now}`
+
+// OnConflictNothing is the KeepRow of databases that have ON CONFLICT.
+const OnConflictNothing = ` ON CONFLICT DO NOTHING`
 
 // OnConflictItem is the UpsertItem of databases that have ON CONFLICT.
 const OnConflictItem = ` ON CONFLICT (task_type, own_sign, item_hash) DO UPDATE SET queue_id = excluded.queue_id,

@@ -516,7 +516,7 @@ CREATE TABLE IF NOT EXISTS schedule_trigger (
     catchup_max      BIGINT       NOT NULL DEFAULT 100,              -- most late slots that ALL fires at once
     jitter_ms        BIGINT       NOT NULL DEFAULT 0,                -- it fires later than its slots by a constant time below this
     excluded_days    TEXT         NOT NULL DEFAULT (''),             -- days without slots of CRON, such as 2026-04-03,12-25
-    overlap          VARCHAR(20)  NOT NULL DEFAULT 'SKIP',           -- while a run is open: SKIP or WAIT
+    overlap          VARCHAR(20)  NOT NULL DEFAULT 'SKIP',           -- while a run of it is open: SKIP or WAIT
     priority         BIGINT       NOT NULL DEFAULT 0,                -- priority of the runs, the highest first
     params           TEXT         NOT NULL DEFAULT (''),             -- parameters of the runs
     missed           BIGINT       NOT NULL DEFAULT 0,                -- slots that fired nothing and never will
@@ -677,6 +677,16 @@ CREATE TABLE IF NOT EXISTS schedule_run_dep (
     CONSTRAINT ck_schedule_run_dep_rule CHECK (rule IN ('SUCCESS', 'FINISHED')),
     PRIMARY KEY (run_id, upstream_run_id),
     INDEX idx_schedule_run_dep_upstream (upstream_run_id)   -- the runs that wait for one
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- The runs that transactions of users have submitted, until a tick makes them.
+CREATE TABLE IF NOT EXISTS schedule_submission (
+    task_type VARCHAR(100) NOT NULL,                -- name of the task type
+    own_sign  VARCHAR(50)  NOT NULL DEFAULT 'BASE', -- environment
+    run_key   VARCHAR(255) NOT NULL,                -- key of the run
+    run_id    VARCHAR(36)  NOT NULL,                -- id that the run gets
+    request   MEDIUMTEXT   NOT NULL,                -- JSON object: parameters, priority, limits and upstreams of the run
+    PRIMARY KEY (task_type, own_sign, run_key)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- The backfills. A backfill makes a run for each slot of a trigger in a range of time.

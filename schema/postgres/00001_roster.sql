@@ -513,7 +513,7 @@ CREATE TABLE schedule_trigger (
     catchup_max      bigint           NOT NULL DEFAULT 100,      -- most late slots that ALL fires at once
     jitter_ms        bigint           NOT NULL DEFAULT 0,        -- it fires later than its slots by a constant time below this
     excluded_days    text             NOT NULL DEFAULT '',       -- days without slots of CRON, such as 2026-04-03,12-25
-    overlap          text             NOT NULL DEFAULT 'SKIP',   -- while a run is open: SKIP or WAIT
+    overlap          text             NOT NULL DEFAULT 'SKIP',   -- while a run of it is open: SKIP or WAIT
     priority         bigint           NOT NULL DEFAULT 0,        -- priority of the runs, the highest first
     params           text             NOT NULL DEFAULT '',       -- parameters of the runs
     missed           bigint           NOT NULL DEFAULT 0,        -- slots that fired nothing and never will
@@ -670,6 +670,16 @@ CREATE TABLE schedule_run_dep (
     PRIMARY KEY (run_id, upstream_run_id)
 );
 CREATE INDEX idx_schedule_run_dep_upstream ON schedule_run_dep (upstream_run_id); -- the runs that wait for one
+
+-- The runs that transactions of users have submitted, until a tick makes them.
+CREATE TABLE schedule_submission (
+    task_type text COLLATE "C" NOT NULL,                -- name of the task type
+    own_sign  text COLLATE "C" NOT NULL DEFAULT 'BASE', -- environment
+    run_key   text COLLATE "C" NOT NULL,                -- key of the run
+    run_id    text COLLATE "C" NOT NULL,                -- id that the run gets
+    request   text             NOT NULL,                -- JSON object: parameters, priority, limits and upstreams of the run
+    PRIMARY KEY (task_type, own_sign, run_key)
+);
 
 -- The backfills. A backfill makes a run for each slot of a trigger in a range of time.
 CREATE TABLE schedule_backfill (
