@@ -36,7 +36,7 @@ type Submission struct {
 	NotBefore time.Time `json:"not_before,omitzero"`
 	// EndBefore makes the run fail if it has not ended by then. Defaults to run_timeout from its opening on.
 	EndBefore   time.Time `json:"end_before,omitzero"`
-	MaxAttempts int       `json:"max_attempts,omitempty"` // of each queue. Defaults to queue_max_attempts.
+	MaxAttempts int       `json:"max_attempts,omitempty"` // of each queue. Default: queue_max_attempts.
 
 	Actor string `json:"actor,omitempty"` // the operator that an event names. Defaults to no event.
 }

@@ -122,7 +122,7 @@ func testSubmitTx(t *testing.T, c *center.Center) {
 		other.define(center.Settings{Queues: 1})
 		submit := func(task string, s runs.Submission) error {
 			tx := Begin(t, c)
-			defer tx.Rollback() //nolint:errcheck // nothing was written
+			defer tx.Rollback()
 			_, _, err := c.Engine().Runs.SubmitTx(t.Context(), tx, task, s)
 			return err
 		}
