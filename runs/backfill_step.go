@@ -96,6 +96,10 @@ func (b Backfill) move(ctx context.Context, l *roster.LockTx) error {
 // SKIPPED.
 func (b Backfill) newRun(l *roster.LockTx, slot time.Time) Run {
 	r := Run{Key: b.runKey(slot), Trigger: b.Trigger, Backfill: b.ID, Priority: b.Priority, Params: b.Params}
+	r.TimeZone = b.TimeZone
+	if s, err := b.schedule(); err == nil { // move has parsed it already
+		r.SlotEnd = s.Next(slot)
+	}
 	return newRun(l, r, slot)
 }
 

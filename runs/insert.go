@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -45,7 +46,8 @@ func runsOfKeys(ctx context.Context, l *roster.LockTx, taskTypes, keys []string)
 
 // insertRuns inserts runs of the locked task type. For each run that is not SKIPPED it also inserts the runs of all its
 // dependants, WAITING, and a snapshot of the edges between them (R5). It records one event for the runs that are SKIPPED
-// (R4): a thousand triggers of one target would write a thousand events with each skipped slot. The roots wait for the runs in after.
+// (R4): a thousand triggers of one target would write a thousand events with each skipped slot. The roots wait for the
+// runs in after.
 func insertRuns(ctx context.Context, l *roster.LockTx, roots []Run, after []string) error {
 	g, err := newGraphBuilder(ctx, l, roots)
 	if err != nil {
@@ -150,6 +152,7 @@ func insertRunRows(ctx context.Context, l *roster.LockTx, runs []Run) error {
 		for i := range rows {
 			r := &rows[i]
 			r.OwnSign, r.CreatedAt, r.Message = l.OwnSign, now, sqldb.Clean(r.Message)
+			r.TimeZone = cmp.Or(r.TimeZone, "UTC")
 			if r.Ended() {
 				r.FinishedAt = now
 			} else {
@@ -218,8 +221,9 @@ func (g *graphBuilder) addDependants(root Run) {
 func newDependant(name, key string, root, first Run) Run {
 	return Run{
 		TaskType: name, Key: key, State: Waiting,
-		RootID: root.ID, ScheduledAt: root.ScheduledAt, Backfill: root.Backfill,
-		Trigger: first.Trigger, Priority: first.Priority, Params: first.Params, TraceParent: first.TraceParent,
+		RootID: root.ID, ScheduledAt: root.ScheduledAt, SlotEnd: root.SlotEnd, TimeZone: root.TimeZone,
+		Backfill: root.Backfill,
+		Trigger:  first.Trigger, Priority: first.Priority, Params: first.Params, TraceParent: first.TraceParent,
 	}
 }
 

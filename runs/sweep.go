@@ -39,6 +39,8 @@ type Sweep struct {
 	FailedBefore []string `db:"-"`
 
 	ScheduledAt time.Time
+	SlotEnd     time.Time
+	TimeZone    string
 	StartedAt   time.Time // of the run: newer rows of the user belong to the next run
 	DeadlineAt  time.Time
 }
@@ -172,7 +174,8 @@ func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claim
 		claimed, err := sqldb.One[Sweep](ctx, t, ErrRunOver, `SELECT q.run_id, r.run_key, r.params, r.trace_parent,
 				r.task_type, q.queue_id, COALESCE(q.queue_total, r.queue_total), q.server, q.epoch, r.max_attempts,
 				q.attempt, q.recoveries,
-				q.cursor_value, q.items_done, q.items_failed, r.scheduled_at, r.started_at, r.deadline_at
+				q.cursor_value, q.items_done, q.items_failed, r.scheduled_at, r.slot_end_at, r.time_zone,
+				r.started_at, r.deadline_at
 			FROM schedule_run_queue q JOIN schedule_run r ON r.run_id = q.run_id
 			WHERE q.run_id = ? AND q.queue_id = ?`, q.Run, q.Queue)
 		if err != nil {

@@ -43,7 +43,8 @@ func (s *Scheduler) fireDue(ctx context.Context, taskType string) error {
 // firing is a due trigger as it is after its slots have fired, and these slots.
 type firing struct {
 	Trigger
-	slots []time.Time
+	slots    []time.Time
+	schedule slots.Schedule
 }
 
 // fireTriggers advances triggers and inserts the runs of their slots in one transaction (R2). It needs a few
@@ -77,7 +78,7 @@ func fireTriggers(ctx context.Context, l *roster.LockTx, firings []firing) (skip
 		}
 		for _, at := range f.slots {
 			r := like
-			r.Key = f.runKey(at)
+			r.Key, r.SlotEnd = f.runKey(at), f.schedule.Next(at)
 			if there[taskKey{l.TaskType, r.Key}] != "" {
 				continue // it fired before the trigger was deleted and made again; the trigger still advances
 			}
@@ -140,6 +141,7 @@ func newFiring(t Trigger, now time.Time) firing {
 		f.Status, f.Message = TriggerError, sqldb.Clean(err.Error())
 		return f
 	}
+	f.schedule = a.Schedule
 	f.Fires, f.Missed, f.NextFireAt, f.Message = t.Fires+int64(len(f.slots)), t.Missed+missed, t.firingAt(next), ""
 	if missed > 0 {
 		f.MissedAt = newestMissed(a, f.slots, now.Add(-t.delay()))
@@ -184,7 +186,7 @@ func newestMissed(a slots.Trigger, fire []time.Time, now time.Time) time.Time {
 // slots that ALL catches up on would skip each other. The slot of ONCE always waits, because no later slot makes up for
 // it.
 func (t Trigger) runTemplate(open []earlierRun) Run {
-	r := Run{Trigger: t.Name, Priority: t.Priority, Params: t.Params, State: Ready}
+	r := Run{Trigger: t.Name, Priority: t.Priority, Params: t.Params, TimeZone: t.TimeZone, State: Ready}
 	waits := slices.ContainsFunc(open, func(o earlierRun) bool { return o.State == Ready })
 	if len(open) == 0 || t.Kind == TriggerOnce || t.Overlap == OverlapWait && !waits {
 		return r

@@ -135,7 +135,7 @@ var timeTables = []timeTable{
 		events("prev_fire_at", "missed_at", "skipped_since"),
 	)},
 	{name: "schedule_run", rows: ofThisRoster, large: true, times: slices.Concat(
-		timesOf(given, []string{"scheduled_at", "not_before", "end_before"}),
+		timesOf(given, []string{"scheduled_at", "slot_end_at", "not_before", "end_before"}),
 		events("created_at", "started_at", "finished_at", "failed_at", "alerted_at", "acked_at"),
 		[]storedTime{{column: "deadline_at", meaning: due, kept: true, limit: latestDeadline}},
 	)},

@@ -570,6 +570,8 @@ CREATE TABLE IF NOT EXISTS schedule_run (
     trigger_name     VARCHAR(150) NULL,                                      -- trigger that fired it or its root, or NULL
     backfill_id      VARCHAR(36)  NULL,                                      -- backfill that made it or its root, or NULL
     scheduled_at     DATETIME(6)  NOT NULL,                                  -- slot of the trigger, or when it was submitted
+    slot_end_at      DATETIME(6)  NULL,                                      -- next slot of the trigger, or NULL
+    time_zone        VARCHAR(64)  NOT NULL DEFAULT 'UTC',                    -- time zone of the trigger
     state            VARCHAR(20)  NOT NULL,                                  -- WAITING, READY, RUNNING, SUCCESS, FAILED, DEPENDENT_FAILED, CANCELLED or SKIPPED
     paused           BOOLEAN      NOT NULL DEFAULT FALSE,                    -- it is not opened, and its queues are not claimed
     cancel_requested BOOLEAN      NOT NULL DEFAULT FALSE,                    -- an operator has asked to cancel it
@@ -594,6 +596,7 @@ CREATE TABLE IF NOT EXISTS schedule_run (
     acked_by         VARCHAR(255) NOT NULL DEFAULT '',                       -- operator who did
     version          BIGINT       NOT NULL DEFAULT 0,                        -- rises when a transaction locks the run
     CONSTRAINT ck_schedule_run_scheduled_at CHECK (scheduled_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_run_slot_end_at CHECK (slot_end_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
     CONSTRAINT ck_schedule_run_created_at CHECK (created_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_started_at CHECK (started_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),

@@ -566,6 +566,8 @@ CREATE TABLE schedule_run (
     trigger_name     text COLLATE "C" NULL,                               -- trigger that fired it or its root, or NULL
     backfill_id      text COLLATE "C" NULL,                               -- backfill that made it or its root, or NULL
     scheduled_at     timestamptz(6)   NOT NULL,                           -- slot of the trigger, or when it was submitted
+    slot_end_at      timestamptz(6)   NULL,                               -- next slot of the trigger, or NULL
+    time_zone        text             NOT NULL DEFAULT 'UTC',             -- time zone of the trigger
     state            text             NOT NULL,                           -- WAITING, READY, RUNNING, SUCCESS, FAILED, DEPENDENT_FAILED, CANCELLED or SKIPPED
     paused           boolean          NOT NULL DEFAULT FALSE,             -- it is not opened, and its queues are not claimed
     cancel_requested boolean          NOT NULL DEFAULT FALSE,             -- an operator has asked to cancel it
@@ -590,6 +592,7 @@ CREATE TABLE schedule_run (
     acked_by         text             NOT NULL DEFAULT '',                -- operator who did
     version          bigint           NOT NULL DEFAULT 0,                 -- rises when a transaction locks the run
     CONSTRAINT ck_schedule_run_scheduled_at CHECK (scheduled_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
+    CONSTRAINT ck_schedule_run_slot_end_at CHECK (slot_end_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_run_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
     CONSTRAINT ck_schedule_run_created_at CHECK (created_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_run_started_at CHECK (started_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),

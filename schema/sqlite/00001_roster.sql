@@ -570,6 +570,8 @@ CREATE TABLE schedule_run (
     trigger_name     TEXT    NULL,                                        -- trigger that fired it or its root, or NULL
     backfill_id      TEXT    NULL,                                        -- backfill that made it or its root, or NULL
     scheduled_at     TEXT    NOT NULL,                                    -- slot of the trigger, or when it was submitted
+    slot_end_at      TEXT    NULL,                                        -- next slot of the trigger, or NULL
+    time_zone        TEXT    NOT NULL DEFAULT 'UTC',                      -- time zone of the trigger
     state            TEXT    NOT NULL,                                    -- WAITING, READY, RUNNING, SUCCESS, FAILED, DEPENDENT_FAILED, CANCELLED or SKIPPED
     paused           BOOLEAN NOT NULL DEFAULT FALSE,                      -- it is not opened, and its queues are not claimed
     cancel_requested BOOLEAN NOT NULL DEFAULT FALSE,                      -- an operator has asked to cancel it
@@ -594,6 +596,7 @@ CREATE TABLE schedule_run (
     acked_by         TEXT    NOT NULL DEFAULT '',                         -- operator who did
     version          BIGINT  NOT NULL DEFAULT 0,                          -- rises when a transaction locks the run
     CONSTRAINT ck_schedule_run_scheduled_at CHECK (datetime(substr(scheduled_at, 1, 19)) IS substr(scheduled_at, 1, 19) AND rtrim(substr(scheduled_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_run_slot_end_at CHECK (datetime(substr(slot_end_at, 1, 19)) IS substr(slot_end_at, 1, 19) AND rtrim(substr(slot_end_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_queue_total CHECK (queue_total BETWEEN 0 AND 100000 AND queue_total = CAST(queue_total AS INTEGER)),
     CONSTRAINT ck_schedule_run_created_at CHECK (datetime(substr(created_at, 1, 19)) IS substr(created_at, 1, 19) AND rtrim(substr(created_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_started_at CHECK (datetime(substr(started_at, 1, 19)) IS substr(started_at, 1, 19) AND rtrim(substr(started_at, 20), '0123456789') IN ('', '.')),
