@@ -42,7 +42,7 @@ tasks:
   settle:
     queues: 8
     splittable: true
-    dealer: &dealer
+    dealer:
       sql:
         select: SELECT id FROM orders WHERE state = 'NEW' AND {{mine id}} ORDER BY id LIMIT {{limit}}
         execute: UPDATE orders SET state = 'SETTLED' WHERE state = 'NEW' AND id IN ({{keys}})
@@ -58,7 +58,11 @@ tasks:
     queues: 4
     mode: RUN
     cron: 0 0 2 * * ?
-    dealer: *dealer
+    dealer:
+      sql:
+        select: SELECT id FROM orders WHERE state = 'NEW' AND {{slot.date}} > '2020-01-01' AND {{mine id}} LIMIT {{limit}}
+        execute: UPDATE orders SET state = 'SETTLED' WHERE state = 'NEW' AND id IN ({{keys}})
+        key: id
   import:
     queues: 1
     mode: RUN

@@ -132,7 +132,8 @@ func (s *sweeper) grant(ctx context.Context, sw *sweep, row roster.ViewQueue) {
 		Limits: limitsOf(row),
 		Run: &processor.Run{
 			ID: sw.RunID, Key: sw.Key, Params: sw.Params, TraceParent: sw.TraceParent,
-			ScheduledAt: sw.ScheduledAt, StartedAt: sw.StartedAt, Attempt: sw.Attempt, Recovering: sw.Recoveries > 0,
+			ScheduledAt: sw.ScheduledAt, SlotEnd: sw.SlotEnd, TimeZone: sw.TimeZone, StartedAt: sw.StartedAt,
+			Attempt: sw.Attempt, Recovering: sw.Recoveries > 0,
 			ItemsFailed: sw.ItemsFailed, FailedBefore: sw.FailedBefore,
 		},
 	}

@@ -31,6 +31,7 @@ type StartBackfill struct {
 	RerunFailed  bool   `flag:"rerun-failed" json:"-" help:"rerun the runs of slots that failed or were cancelled"`
 	NoDependants bool   `flag:"no-dependants" json:"-" help:"make no runs of the task types that run after it"`
 	NewestFirst  bool   `flag:"reverse" json:"-" help:"the newest slot first"`
+	SameWork     bool   `flag:"same-work" json:"-" help:"also if the statements do not use the slot, so that all runs do the same work"`
 }
 
 var startBackfill = verb[StartBackfill](Verb{
@@ -45,7 +46,9 @@ trigger.
 A slot has one run, whether the trigger or a backfill makes it. A slot that has
 a run keeps it, unless the run is SKIPPED. With --rerun-failed the backfill also
 reruns the runs that failed or were cancelled. A failed run does not stop the
-others, but the backfill ends FAILED.
+others, but the backfill ends FAILED. A backfill is refused if the statements of
+a worker use no slot, because the run of each slot would do the same work;
+--same-work makes the runs all the same.
 
 The runs have the params of the trigger. Each run makes the runs of the task
 types after it, unless --no-dependants is given. A slot is in progress until its
@@ -117,7 +120,7 @@ func (a StartBackfill) zone(ctx context.Context, c *Client) (*time.Location, err
 func (a StartBackfill) span(zone *time.Location) (r runs.BackfillRange, err error) {
 	r = runs.BackfillRange{
 		TaskType: a.TaskType, Trigger: a.Trigger, Parallel: a.Parallel,
-		RerunFailed: a.RerunFailed, NoDependants: a.NoDependants, NewestFirst: a.NewestFirst,
+		RerunFailed: a.RerunFailed, NoDependants: a.NoDependants, NewestFirst: a.NewestFirst, SameWork: a.SameWork,
 	}
 	errs := []error{given("from", a.From)}
 	for _, bound := range []struct {

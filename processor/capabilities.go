@@ -16,7 +16,12 @@ type Capable interface {
 }
 
 // Capabilities are capabilities that a dealer offers: those that settings can contradict.
-type Capabilities struct{ Keyed, Cursored, Paged, Ordered, Discarder, SetSelector bool }
+type Capabilities struct {
+	Keyed, Cursored, Paged, Ordered, Discarder, SetSelector bool
+	// Slotless says that what the dealer does does not depend on the slot of the run: a backfill would do the same work
+	// again and again.
+	Slotless bool
+}
 
 // capabilities are all capabilities that a dealer offers.
 type capabilities struct {

@@ -113,7 +113,11 @@ type Run struct {
 	Key         string    // the key of the submission; unique among the runs of the task type
 	Params      string    // the parameters of the submission
 	TraceParent string    // the trace context of the submission, as the header traceparent has it; empty if it has none
-	ScheduledAt time.Time // the time slot that fired the run
+	ScheduledAt time.Time // the time slot that fired the run, or when it was submitted
+	// SlotEnd is the next slot of the trigger: a run of a period does the work from ScheduledAt to SlotEnd. It is zero if
+	// there is none, also for a run that was submitted or fired by hand.
+	SlotEnd  time.Time
+	TimeZone string // of the trigger, such as Europe/Berlin; empty is UTC
 
 	// StartedAt is the time at which the run began, by the database's clock. It is the upper bound for the rows of this
 	// run: newer rows belong to the next run. A Select that also returns newer rows may never return an empty result.

@@ -55,6 +55,7 @@ type typedSource[T any] struct {
 	ordered     Ordered[T]
 	traced      Traced[T]
 	atomic      bool
+	slotless    bool
 	seed        maphash.Seed
 	fingerprint func(T) uint64
 	redact      func(string) string
@@ -62,10 +63,11 @@ type typedSource[T any] struct {
 
 func newSource[T any](d TaskDealer[T], redact func(string) string) *typedSource[T] {
 	t := &typedSource[T]{dealer: d, seed: maphash.MakeSeed(), redact: redact}
-	offers := Capabilities{true, true, true, true, true, true}
+	offers := Capabilities{Keyed: true, Cursored: true, Paged: true, Ordered: true, Discarder: true, SetSelector: true}
 	if c, ok := d.(Capable); ok {
 		offers = c.Capabilities()
 	}
+	t.slotless = offers.Slotless
 	t.setSelector = offered[SetSelector[T]](d, offers.SetSelector)
 	t.keyed = offered[Keyed[T]](d, offers.Keyed)
 	t.cursored = offered[Cursored[T]](d, offers.Cursored)
@@ -125,7 +127,7 @@ func (t *typedSource[T]) capabilities() capabilities {
 	return capabilities{
 		Capabilities: Capabilities{
 			Keyed: t.keyed != nil, Cursored: t.cursored != nil, Paged: t.paged != nil, Ordered: t.ordered != nil,
-			Discarder: t.discarder != nil, SetSelector: t.setSelector != nil,
+			Discarder: t.discarder != nil, SetSelector: t.setSelector != nil, Slotless: t.slotless,
 		},
 		peeker: t.peeker != nil && t.setSelector == nil, atomic: t.ordered != nil && t.atomic,
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/slots"
 	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/processor"
 )
 
 // The states of a backfill. Its pause is a flag (R1).
@@ -52,6 +53,8 @@ type BackfillRange struct {
 	RerunFailed  bool // failed and cancelled runs of the slots are rerun; otherwise they stay as they are
 	NoDependants bool // the runs have no dependants
 	NewestFirst  bool // the newest slot comes first
+	// SameWork allows a backfill although a dealer does not know the slot, so that each run would do the same work.
+	SameWork bool
 }
 
 // Backfill makes a run for each slot of a trigger in a range of time, a row of schedule_backfill (R20). Its JSON names
@@ -153,6 +156,15 @@ func (r BackfillRange) validate(t Trigger, now time.Time) error {
 		return badRange("from (%s) must be before to (%s)", instant(r.From), instant(cmp.Or(r.To, now)))
 	}
 	return nil
+}
+
+// sameWork refuses the dealers that do not know the slot of a run.
+func sameWork(c processor.Capabilities) error {
+	if !c.Slotless {
+		return nil
+	}
+	return badRange("its statements use no {{slot}}, {{slot_end}} or {{run_key}}, so that the run of each slot would do " +
+		"the same work; --same-work makes the runs all the same")
 }
 
 func badRange(format string, args ...any) error {

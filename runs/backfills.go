@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -167,6 +168,10 @@ func (bs *Backfills) triggerOf(ctx context.Context, r BackfillRange) (TriggerRec
 	}
 	if err == nil {
 		err = checkMode(ctx, bs.db, r.TaskType)
+	}
+	if err == nil && !r.SameWork {
+		refused, failed := roster.Unsuited(ctx, bs.db, r.TaskType, bs.ownSign, sameWork)
+		err = cmp.Or(refused, failed)
 	}
 	switch {
 	case err != nil:

@@ -1,6 +1,7 @@
 package centertest
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +60,45 @@ func testMisfires(t *testing.T, c *center.Center) {
 			fires(t, r, hour)
 		})
 	}
+}
+
+// testSlotOfRun checks what a run knows of its slot, and that a backfill is refused whose runs would not use it.
+func testSlotOfRun(t *testing.T, c *center.Center) {
+	t.Run("R2 a run knows the next slot and the time zone of its trigger", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		_, hour := r.hourly(func(t *runs.Trigger) { t.TimeZone = "Europe/Berlin" })
+		r.downSince(hour)
+		id := r.tick().Open
+		if run := r.run(id); !run.SlotEnd.Equal(hour.Add(time.Hour)) || run.TimeZone != "Europe/Berlin" {
+			t.Fatalf("the run is %+v, want its end in an hour, in Berlin", run)
+		}
+		if s := r.claimOne("A", "0"); !s.SlotEnd.Equal(hour.Add(time.Hour)) || s.TimeZone != "Europe/Berlin" || !s.ScheduledAt.Equal(hour) {
+			t.Fatalf("the sweep is %+v, want the slot of the run", s)
+		}
+		r.must(c.Engine().Runs.Cancel(t.Context(), id, "test"))
+		backfill := r.backfillHours(2, nil)
+		r.tick()
+		for _, s := range r.wantSlotStates(backfill, "RUNNING", "") {
+			if s.RunID != "" && !r.run(s.RunID).SlotEnd.Equal(s.ScheduledAt.Add(time.Hour)) {
+				t.Fatalf("the run of the backfill is %+v, want its end in an hour", r.run(s.RunID))
+			}
+		}
+		if run := r.run(r.submit("k")); !run.SlotEnd.IsZero() || run.TimeZone != "UTC" {
+			t.Fatalf("the submitted run is %+v, want no end", run)
+		}
+	})
+	t.Run("R20 a backfill is refused whose runs would all do the same work", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		_, last := r.hourly(nil)
+		r.exec("UPDATE schedule_server SET capabilities = 'Keyed,Slotless' WHERE task_type = '%s'", r.task)
+		want := r.hours(last, 2, nil)
+		_, err := c.Engine().Backfills.Start(t.Context(), want, "test")
+		if !errors.Is(err, runs.ErrBackfillRange) || !strings.Contains(err.Error(), "its statements use no {{slot}}") {
+			t.Fatalf("error %v, want ErrBackfillRange with the reason", err)
+		}
+		want.SameWork = true
+		r.must(second(c.Engine().Backfills.Start(t.Context(), want, "test")))
+	})
 }
 
 // testOverlaps checks the slots that are due while an earlier run is open.

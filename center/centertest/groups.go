@@ -253,6 +253,7 @@ var groups = map[string]group{
 	"dependency errors":      {run: testDependencyErrors},
 
 	// cases_trigger.go, cases_trigger_slots.go
+	"slots of runs":    {run: testSlotOfRun, about: Clock},
 	"trigger slots":    {runURL: testTriggerSlots, about: Clock},
 	"trigger states":   {run: testTriggerStates, about: Clock},
 	"trigger commands": {run: testTriggerCommands, about: Clock},

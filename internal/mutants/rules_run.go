@@ -39,6 +39,12 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R20", "a backfill makes runs that all do the same work",
+		"sameWork", "if !c.Slotless {",
+		"if true {",
+		"TestConformance",
+	},
+	{
 		"R21", "a tick makes no run of a transaction",
 		"due", "p.Submitted || ",
 		"",

@@ -16,12 +16,20 @@ import (
 func (l *LockTx) Unsuited(ctx context.Context, everywhere bool,
 	check func(processor.Capabilities) error,
 ) (refused, err error) {
-	w := sqldb.Where{Text: `task_type = ?`, Args: []any{l.TaskType}}
-	if !everywhere {
-		w.Equal("own_sign", l.OwnSign)
+	if everywhere {
+		return Unsuited(ctx, l, l.TaskType, "", check)
 	}
+	return Unsuited(ctx, l, l.TaskType, l.OwnSign, check)
+}
+
+// Unsuited is LockTx.Unsuited for an own_sign, or for all if it is empty. Another server may register meanwhile.
+func Unsuited(ctx context.Context, q sqldb.Eacher, taskType, ownSign string,
+	check func(processor.Capabilities) error,
+) (refused, err error) {
+	w := sqldb.Where{Text: `task_type = ?`, Args: []any{taskType}}
+	w.Equal("own_sign", ownSign)
 	type dealer struct{ Server, Offers string }
-	list, err := sqldb.Records[dealer](ctx, l, `SELECT MIN(uuid), capabilities FROM schedule_server
+	list, err := sqldb.Records[dealer](ctx, q, `SELECT MIN(uuid), capabilities FROM schedule_server
 		WHERE `+w.Text+` GROUP BY capabilities ORDER BY 1`, w.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("read what the dealers of the servers can do: %w", err)

@@ -63,6 +63,12 @@ func newRequest(s *processor.Selection) *Batch {
 	b := &Batch{TaskType: s.TaskType, OwnSign: s.OwnSign, Server: s.Server, Parameter: s.Parameter}
 	if s.Run != nil {
 		b.RunKey, b.TraceParent = s.Run.Key, s.Run.TraceParent
+		b.Run = map[string]any{"params": s.Run.Params}
+		for _, f := range processor.RunFields() {
+			if value := f.Value(s.Run); value != nil {
+				b.Run[f.Name] = value
+			}
+		}
 	}
 	return b
 }

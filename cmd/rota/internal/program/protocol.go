@@ -43,9 +43,12 @@ type Batch struct {
 	Parameter      string `json:"parameter,omitempty"`
 	RunKey         string `json:"run_key,omitempty"`
 	TraceParent    string `json:"trace_parent,omitempty"` // of the run
-	TimeoutMS      int64  `json:"timeout_ms,omitempty"`   // until the program is killed
-	Fence          *Fence `json:"fence,omitempty"`
-	Items          []Item `json:"items,omitempty"` // of OpExecute and OpDiscard
+
+	Run map[string]any `json:"run,omitempty"` // processor.RunFields and the params, by name
+
+	TimeoutMS int64  `json:"timeout_ms,omitempty"` // until the program is killed
+	Fence     *Fence `json:"fence,omitempty"`
+	Items     []Item `json:"items,omitempty"` // of OpExecute and OpDiscard
 
 	*Part           // of OpSelect and OpBacklog
 	Limit  int      `json:"limit,omitempty"`  // of OpSelect

@@ -93,18 +93,9 @@ func RunRow(r runs.Record) cli.Row {
 		cli.Relative("DUE", r.Now, r.ScheduledAt).Drop(2),
 		cli.Text("DURATION", runDuration(r)).Right().By(runSeconds(r)).Drop(1),
 		cli.Maybe("TRIGGER", r.Trigger).Drop(5),
-		cli.Long("KEY", submittedKey(r)).Drop(6),
+		cli.Long("KEY", cli.OneLine(r.Key)).Drop(6),
 		cli.Long("REASON", r.Message).Drop(7),
 	}
-}
-
-// submittedKey hides the key of a trigger's run, which only repeats the trigger
-// and the slot.
-func submittedKey(r runs.Record) string {
-	if r.Trigger != "" {
-		return "-"
-	}
-	return cli.OneLine(r.Key)
 }
 
 // finishedText returns the number of drained queues and of all queues of a run, as 2/4. Failed and cancelled queues are

@@ -64,16 +64,16 @@ func (a *action) args(ctx context.Context, rows []Row, cause error) []any {
 		case a.bindings[i] >= 0:
 			args = append(args, rows[0].values[a.bindings[i]])
 		default:
-			args = append(args, executeArg(ctx, name, rows[0].from))
+			args = append(args, executeArg(ctx, name, rows[0].from, a.syntax))
 		}
 	}
 	return args
 }
 
-func executeArg(ctx context.Context, name string, s *processor.Selection) any {
+func executeArg(ctx context.Context, name string, s *processor.Selection, sy syntax) any {
 	if name == server {
 		batch, _ := center.BatchFrom(ctx) // InTx refuses a context without a batch
 		return batch.Server
 	}
-	return commonArg(name, s)
+	return commonArg(name, s, sy)
 }

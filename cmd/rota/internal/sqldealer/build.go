@@ -20,10 +20,6 @@ type builder struct {
 	program  bool // a program executes the rows, and execute only marks them
 }
 
-// errNoRun refuses {{run_key}} for mode CONTINUOUS.
-var errNoRun = errors.New("uses {{run_key}}, the key of a run, but only mode RUN has runs: " +
-	"set mode: RUN or do not use it")
-
 func build(task config.Task, sy syntax) (*Dealer, error) {
 	c, program := task.SQL, task.Program.Given()
 	b := builder{&Dealer{syntax: sy, settings: task.Settings.WithDefaults()}, c, task.Settings, program}
@@ -86,16 +82,24 @@ func (b builder) parse(text string, known ...string) (*statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !b.inRun() && s.uses(runKey) {
-		return nil, errNoRun
+	if name := s.ofRun(); name != "" && !b.inRun() {
+		return nil, fmt.Errorf("uses {{%s}}, which a run has, but only mode RUN has runs: set mode: RUN or do not use it",
+			name)
+	}
+	for _, name := range s.names {
+		if (strings.HasPrefix(name, runParam) || slices.Contains(runNames, name)) && !slices.Contains(b.runUses, name) {
+			b.runUses = append(b.runUses, name)
+		}
 	}
 	s.keyWidth, s.orderKey = b.shape.key, b.file.OrderKey
 	return s, nil
 }
 
 func (b builder) buildSelect() error {
-	s, err := b.parse(b.file.Select, mine, mineHash, total, index, queue, queueParameter, parameter, limit, cursor,
-		cursor+".", horizonName, after, after+".", held, ownSign, runKey)
+	s, err := b.parse(b.file.Select, append([]string{
+		mine, mineHash, total, index, queue, queueParameter, parameter, limit, cursor, cursor + ".", horizonName, after,
+		after + ".", held, ownSign,
+	}, runNames...)...)
 	if err != nil {
 		return fmt.Errorf(".select %w", err)
 	}
@@ -184,7 +188,7 @@ func rowPlaceholders(columns []string) string {
 
 // parseAction also determines the columns that the statement needs.
 func (b builder) parseAction(name, text string, own ...string) (*action, error) {
-	s, err := b.parse(text, append(own, server, queue, parameter, ownSign, runKey)...)
+	s, err := b.parse(text, slices.Concat(own, []string{server, queue, parameter, ownSign}, runNames)...)
 	if err != nil {
 		return nil, fmt.Errorf(".%s %w", name, err)
 	}

@@ -109,8 +109,8 @@ var discardCases = map[string]buildCase{
 	"half a row":  {sql: discarded(pairKey.Key, "DELETE FROM orders WHERE id = {{row.id}}"), want: ".discard must use {{keys}}, or {{row.region}} and {{row.id}}, to find its row"},
 	"no key":      {sql: discarded(nil, "DELETE FROM orders WHERE id = {{row.id}}"), want: ".key is missing: without it no row fails for good, and discard has no effect"},
 	"in a run":    {sql: discarded(pairKey.Key, "DELETE FROM orders WHERE id = {{row.id}}"), settings: center.Settings{Mode: center.ModeRun}, want: ".discard has no effect in mode RUN: a run gives up no row; remove it"},
-	"placeholder": {sql: discarded(pairKey.Key, "DELETE FROM orders WHERE id = {{key}}"), want: ".discard has the unknown placeholder {{key}}: known are {{keys}}, {{row.COLUMN}}, {{error}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}, {{run_key}}"},
-	"error":       {sql: config.SQLDealer{Select: aSelect, Execute: anUpdate + " AND note <> {{error}}", Key: []string{"id"}}, want: ".execute has the unknown placeholder {{error}}: known are {{keys}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}, {{run_key}}"},
+	"placeholder": {sql: discarded(pairKey.Key, "DELETE FROM orders WHERE id = {{key}}"), want: ".discard has the unknown placeholder {{key}}: known are {{keys}}, {{row.COLUMN}}, {{error}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}, {{run_key}}, {{attempt}}, {{slot}}, {{slot.utc_date}}, {{slot.date}}, {{slot.local}}, {{slot_end}}, {{slot_end.utc_date}}, {{slot_end.date}}, {{slot_end.local}}, {{params.NAME}}"},
+	"error":       {sql: config.SQLDealer{Select: aSelect, Execute: anUpdate + " AND note <> {{error}}", Key: []string{"id"}}, want: ".execute has the unknown placeholder {{error}}: known are {{keys}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}, {{run_key}}, {{attempt}}, {{slot}}, {{slot.utc_date}}, {{slot.date}}, {{slot.local}}, {{slot_end}}, {{slot_end.utc_date}}, {{slot_end.date}}, {{slot_end.local}}, {{params.NAME}}"},
 }
 
 func TestDiscardErrors(t *testing.T) {

@@ -44,15 +44,15 @@ var newCases = map[string]buildCase{
 	},
 	"unknown in select": {
 		sql:  config.SQLDealer{Select: "SELECT {{keys}}", Execute: anUpdate, Key: []string{"id"}},
-		want: ".select has the unknown placeholder {{keys}}: known are {{mine EXPRESSION}}, {{mine_hash EXPRESSION}}, {{total}}, {{index}}, {{queue}}, {{queue_parameter}}, {{parameter}}, {{limit}}, {{cursor}}, {{cursor.COLUMN}}, {{horizon}}, {{after}}, {{after.COLUMN}}, {{held}}, {{own_sign}}, {{run_key}}",
+		want: ".select has the unknown placeholder {{keys}}: known are {{mine EXPRESSION}}, {{mine_hash EXPRESSION}}, {{total}}, {{index}}, {{queue}}, {{queue_parameter}}, {{parameter}}, {{limit}}, {{cursor}}, {{cursor.COLUMN}}, {{horizon}}, {{after}}, {{after.COLUMN}}, {{held}}, {{own_sign}}, {{run_key}}, {{attempt}}, {{slot}}, {{slot.utc_date}}, {{slot.date}}, {{slot.local}}, {{slot_end}}, {{slot_end.utc_date}}, {{slot_end.date}}, {{slot_end.local}}, {{params.NAME}}",
 	},
 	"unknown in execute": {
 		sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET a = {{row.a}} WHERE id IN ({{keys}})", Key: []string{"id"}},
-		want: ".execute has the unknown placeholder {{row.a}}: known are {{keys}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}, {{run_key}}",
+		want: ".execute has the unknown placeholder {{row.a}}: known are {{keys}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}, {{run_key}}, {{attempt}}, {{slot}}, {{slot.utc_date}}, {{slot.date}}, {{slot.local}}, {{slot_end}}, {{slot_end.utc_date}}, {{slot_end.date}}, {{slot_end.local}}, {{params.NAME}}",
 	},
 	"unknown in execute_each": {
 		sql:  config.SQLDealer{Select: aSelect, ExecuteEach: "UPDATE orders SET a = 1 WHERE id IN ({{keys}})"},
-		want: ".execute_each has the unknown placeholder {{keys}}: known are {{row.COLUMN}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}, {{run_key}}",
+		want: ".execute_each has the unknown placeholder {{keys}}: known are {{row.COLUMN}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}, {{run_key}}, {{attempt}}, {{slot}}, {{slot.utc_date}}, {{slot.date}}, {{slot.local}}, {{slot_end}}, {{slot_end.utc_date}}, {{slot_end.date}}, {{slot_end.local}}, {{params.NAME}}",
 	},
 	"execute without keys": {
 		sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET state = 1", Key: []string{"id"}},
@@ -100,15 +100,15 @@ var newCases = map[string]buildCase{
 	"after":                    {sql: config.SQLDealer{Select: anAfter, Execute: anUpdate, Key: []string{"id"}, AfterStart: zero}, settings: center.Settings{Queues: 4}},
 	"run_key without runs, select": {
 		sql: config.SQLDealer{Select: aSelect + " AND day = {{run_key}}", Execute: anUpdate, Key: []string{"id"}}, settings: center.Settings{Queues: 4},
-		want: ".select uses {{run_key}}, the key of a run, but only mode RUN has runs: set mode: RUN or do not use it",
+		want: ".select uses {{run_key}}, which a run has, but only mode RUN has runs: set mode: RUN or do not use it",
 	},
 	"run_key without runs, execute": {
 		sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET day = {{run_key}} WHERE id IN ({{keys}})", Key: []string{"id"}},
-		want: ".execute uses {{run_key}}, the key of a run, but only mode RUN has runs: set mode: RUN or do not use it",
+		want: ".execute uses {{run_key}}, which a run has, but only mode RUN has runs: set mode: RUN or do not use it",
 	},
 	"run_key without runs, execute_each": {
 		sql: config.SQLDealer{Select: aSelect, ExecuteEach: "SELECT {{row.id}}, {{run_key}}"}, settings: center.Settings{Mode: center.ModeContinuous},
-		want: ".execute_each uses {{run_key}}, the key of a run, but only mode RUN has runs: set mode: RUN or do not use it",
+		want: ".execute_each uses {{run_key}}, which a run has, but only mode RUN has runs: set mode: RUN or do not use it",
 	},
 	"run_key": {
 		sql:      config.SQLDealer{Select: aSelect + " AND day = {{run_key}}", ExecuteEach: "SELECT {{row.id}}, {{run_key}}"},

@@ -33,6 +33,7 @@ type Dealer struct {
 	noPeek    atomic.Pointer[refusal] // why the database refuses the statement of Peek; nil if it does not
 	cursor    *cursorSpec             // nil without {{cursor}}
 	shape     shape
+	runUses   []string // the placeholders of a run in all statements
 }
 
 // Select returns the rows of one queue.
@@ -40,6 +41,9 @@ func (d *Dealer) Select(ctx context.Context, s processor.Selection) ([]Row, erro
 	d, err := d.at(s.Queue.Database)
 	if err == nil {
 		err = d.sel.checkNumbered(s.Queue)
+	}
+	if err == nil {
+		err = d.checkRun(s.Run)
 	}
 	if err != nil {
 		return nil, err
@@ -99,7 +103,7 @@ func (a args) value(name string) any {
 	if at, ok := columnOf(name, after, a.shape.columns[:a.shape.key]); ok {
 		return a.shape.afterValue(at, a.After)
 	}
-	return commonArg(name, a.Selection)
+	return commonArg(name, a.Selection, a.shape.syntax)
 }
 
 // columnOf returns the index of the column that {{placeholder.COLUMN}} names, 0 for {{placeholder}} alone, and false
@@ -112,7 +116,7 @@ func columnOf(name, placeholder string, columns []string) (at int, ok bool) {
 	return indexFold(columns, column), ok
 }
 
-func commonArg(name string, s *processor.Selection) any {
+func commonArg(name string, s *processor.Selection, sy syntax) any {
 	switch name {
 	case queue:
 		return s.Queue.ID
@@ -120,13 +124,8 @@ func commonArg(name string, s *processor.Selection) any {
 		return s.Parameter
 	case ownSign:
 		return s.OwnSign
-	case runKey:
-		if s.Run == nil {
-			return nil // the file says RUN, the database says CONTINUOUS, and the database wins
-		}
-		return s.Run.Key
 	}
-	panic("sqldealer: no value for {{" + name + "}}") // parse refuses all other names
+	return runArg(name, s.Run, sy)
 }
 
 // Execute runs the statement for the rows in one fenced transaction. If there is a program, it gets the rows first, and
@@ -202,7 +201,7 @@ func (d *Dealer) FindHolder(ctx context.Context) (*Holder, error) {
 func (d *Dealer) Capabilities() processor.Capabilities {
 	return processor.Capabilities{
 		Keyed: d.shape.key > 0, Cursored: d.cursor != nil, Paged: d.sel.usesColumns(after), Ordered: d.shape.order >= 0,
-		Discarder: d.discard != nil,
+		Discarder: d.discard != nil, Slotless: d.slotless(),
 	}
 }
 

@@ -128,7 +128,7 @@ func (h *lagHorizon) end(value any) {
 // readNewest returns the value of the newest row, or nil if there is none.
 func (h *lagHorizon) readNewest(ctx context.Context, d *Dealer, s *processor.Selection) (value any, err error) {
 	rows, err := d.database.DB().QueryContext(ctx, h.newest.text(0),
-		h.newest.values(func(name string) any { return commonArg(name, s) })...)
+		h.newest.values(func(name string) any { return commonArg(name, s, h.newest.syntax) })...)
 	if err != nil {
 		return nil, err
 	}

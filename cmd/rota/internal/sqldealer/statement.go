@@ -96,10 +96,12 @@ func named(s string, sy syntax, known []string) (name string, size int, err erro
 func placeholders(names []string) string {
 	list := make([]string, len(names))
 	for i, name := range names {
-		switch name[len(name)-1] {
-		case '.':
+		switch {
+		case name == runParam:
+			name += "NAME"
+		case strings.HasSuffix(name, "."):
 			name += "COLUMN"
-		case ' ':
+		case strings.HasSuffix(name, " "):
 			name += "EXPRESSION"
 		}
 		list[i] = "{{" + name + "}}"
