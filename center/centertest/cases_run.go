@@ -36,7 +36,7 @@ func testRunLifecycle(t *testing.T, c *center.Center) {
 		}
 		want := runs.Sweep{
 			RunID: id, Key: "k", Params: "p", TraceParent: traceParent, TaskType: r.task, QueueID: "0", QueueTotal: 2, Server: r.uuid("A"), Epoch: r.epoch("0"), Attempt: 1,
-			ScheduledAt: run.ScheduledAt, StartedAt: run.StartedAt, DeadlineAt: run.DeadlineAt,
+			ScheduledAt: run.ScheduledAt, TimeZone: "UTC", StartedAt: run.StartedAt, DeadlineAt: run.DeadlineAt,
 		}
 		if diff := cmp.Diff(want, sweeps[0]); diff != "" {
 			t.Fatalf("first sweep (-want +got):\n%s", diff)

@@ -90,6 +90,7 @@ var inside = map[string]string{
 	"schedule_task_after.rule":                 "one of the rules that Rota knows",
 	"schedule_run.root_run_id":                 "a UUID that Rota makes",
 	"schedule_run.trigger_name":                "repeats the name of a trigger",
+	"schedule_run.time_zone":                   "repeats that of the trigger",
 	"schedule_run_queue.server":                "the uuid of a server",
 	"schedule_run_dep.upstream_run_id":         "a UUID that Rota makes",
 	"schedule_run_dep.rule":                    "one of the rules that Rota knows",
@@ -525,12 +526,23 @@ func (w *writers) runs() map[string]textWriter {
 		_, _, err := w.r.c.Engine().Runs.Submit(w.t.Context(), w.r.task, s)
 		return err
 	}
+	submitTx := func(s runs.Submission) error {
+		tx, err := w.r.c.DB().BeginTx(w.t.Context(), nil)
+		w.r.must(err)
+		if _, _, err := w.r.c.Engine().Runs.SubmitTx(w.t.Context(), tx, w.r.task, s); err != nil {
+			w.r.must(tx.Rollback())
+			return err
+		}
+		return tx.Commit()
+	}
 	return map[string]textWriter{
-		"key of a run":           {[]string{"schedule_run.run_key"}, func(text string) error { return submit(func(s *runs.Submission) { s.Key = text }) }},
-		"params of a run":        {[]string{"schedule_run.params"}, func(text string) error { return submit(func(s *runs.Submission) { s.Params = text }) }},
-		"trace context of a run": {[]string{"schedule_run.trace_parent"}, func(text string) error { return submit(func(s *runs.Submission) { s.TraceParent = text }) }},
-		"upstream of a run":      {[]string{"schedule_run.run_key"}, func(text string) error { return submit(func(s *runs.Submission) { s.After = []string{text} }) }},
-		"operator of a run":      {[]string{"schedule_event.actor"}, func(text string) error { return submit(func(s *runs.Submission) { s.Actor = text }) }},
+		"key in a transaction":    {[]string{"schedule_submission.run_key"}, func(text string) error { return submitTx(runs.Submission{Key: text}) }},
+		"params in a transaction": {[]string{"schedule_submission.request"}, func(text string) error { return submitTx(runs.Submission{Params: text}) }},
+		"key of a run":            {[]string{"schedule_run.run_key"}, func(text string) error { return submit(func(s *runs.Submission) { s.Key = text }) }},
+		"params of a run":         {[]string{"schedule_run.params"}, func(text string) error { return submit(func(s *runs.Submission) { s.Params = text }) }},
+		"trace context of a run":  {[]string{"schedule_run.trace_parent"}, func(text string) error { return submit(func(s *runs.Submission) { s.TraceParent = text }) }},
+		"upstream of a run":       {[]string{"schedule_run.run_key"}, func(text string) error { return submit(func(s *runs.Submission) { s.After = []string{text} }) }},
+		"operator of a run":       {[]string{"schedule_event.actor"}, func(text string) error { return submit(func(s *runs.Submission) { s.Actor = text }) }},
 		"acknowledgement": {[]string{"schedule_run.acked_by"}, func(text string) error {
 			r, s := w.sweep()
 			r.must(second(r.c.Engine().Sweeps.Fail(r.Context(), s, runs.Progress{}, "no", true)))
