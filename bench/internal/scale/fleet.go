@@ -170,7 +170,7 @@ func (h *heartbeater) join(ctx context.Context, number int) (*server, error) {
 			break
 		}
 		h.f.fails.Add(1)
-		if !h.c.IsTransient(err) || !sleep(ctx, h.f.settings.HeartbeatInterval/4) {
+		if !h.c.IsTransient(err) || !sleep(ctx, idleInterval) {
 			return nil, err
 		}
 	}
