@@ -104,6 +104,9 @@ var (
 		"a trigger has been due for a minute, and no server fires it", "")
 	TriggerError = kind("TRIGGER_ERROR", "triggers", Problem, Watched,
 		"a trigger cannot fire, because its row is invalid", "")
+	RunUnmade = kind("RUN_UNMADE", "runs", Problem, Silent,
+		"transactions have submitted runs of a task type that works in no runs, or that was deleted",
+		"rota task set {task} mode=RUN; or delete the rows: DELETE FROM schedule_submission WHERE task_type = '{task}'")
 	JoinUnmet = kind("JOIN_UNMET", "joins", Note, Silent,
 		"no trigger leads to an upstream of a join",
 		"rota trigger apply: give the upstreams the same slots; or use after_any, for a run for each")

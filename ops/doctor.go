@@ -21,6 +21,7 @@ func (c *Client) Diagnose(ctx context.Context, taskType string) ([]condition.Con
 		database.version, database.transactions, clusterCheck{d}.nodes, database.clockSkew, database.schemaVersion,
 		database.privileges, database.history, dataCheck{d}.all,
 		func(ctx context.Context) error { return runCheck{d}.triggers(ctx, taskType) },
+		func(ctx context.Context) error { return runCheck{d}.unmade(ctx, taskType) },
 		func(ctx context.Context) error { return rosterCheck{d}.all(ctx, taskType) },
 	} {
 		if err := check(ctx); err != nil {

@@ -70,3 +70,18 @@ func (d runCheck) joins(ctx context.Context, taskType string, triggers []runs.Tr
 	d.task = ""
 	return nil
 }
+
+// unmade reports submissions that no server takes (R21): their transactions committed when the task type had become
+// CONTINUOUS, or was deleted.
+func (d runCheck) unmade(ctx context.Context, taskType string) error {
+	unmade, err := d.c.Runs().Unmade(ctx)
+	for _, u := range unmade {
+		if taskType == "" || taskType == u.TaskType {
+			d.task = u.TaskType
+			d.add(condition.RunUnmade, "%s submitted in transactions and will not be made: the task type has no runs",
+				human.Count(u.Runs, "run was", "runs were"))
+		}
+	}
+	d.task = ""
+	return err
+}

@@ -152,6 +152,21 @@ func (s *Scheduler) takeSubmissions(ctx context.Context, taskType string) error 
 	return nil
 }
 
+// Unmade are the submitted runs of a task type that has no runs.
+type Unmade struct {
+	TaskType string
+	Runs     int64
+}
+
+// Unmade returns the submissions that no server takes, because their task type is not of mode RUN, or is gone.
+func (rs *Runs) Unmade(ctx context.Context) ([]Unmade, error) {
+	list, err := sqldb.Records[Unmade](ctx, rs.db, `SELECT u.task_type, COUNT(*) FROM schedule_submission u
+		LEFT JOIN schedule_task_type t ON t.task_type = u.task_type
+		WHERE u.own_sign = ? AND (t.mode IS NULL OR t.mode <> ?) GROUP BY u.task_type ORDER BY u.task_type`,
+		rs.ownSign, ModeRun)
+	return list, sqldb.Wrap(err, "list the submissions that no server takes")
+}
+
 // submission is a row of schedule_submission.
 type submission struct {
 	Key     string `json:"run_key"`
