@@ -1,7 +1,7 @@
 // Package runs makes, opens, sweeps and ends the runs of task types of mode RUN. It owns the tables schedule_run,
-// schedule_run_queue, schedule_run_item, schedule_run_dep, schedule_submission, schedule_trigger, schedule_task_after and
-// schedule_backfill.
-// Where several processes decide at the same time, it works under the lock row of package roster.
+// schedule_run_queue, schedule_run_item, schedule_run_dep, schedule_submission, schedule_trigger, schedule_task_after
+// and schedule_backfill. Where several processes decide at the same time, it works under the lock row of package
+// roster.
 //
 // Package manager calls it for the sweeps of a server and for the tick; package ops calls it for operators. The rules
 // R1 to R21 are in docs/protocol.md.

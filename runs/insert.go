@@ -45,9 +45,9 @@ func runsOfKeys(ctx context.Context, l *roster.LockTx, taskTypes, keys []string)
 }
 
 // insertRuns inserts runs of the locked task type. For each run that is not SKIPPED it also inserts the runs of all its
-// dependants, WAITING, and a snapshot of the edges between them (R5). It records one event for the runs that are SKIPPED
-// (R4): a thousand triggers of one target would write a thousand events with each skipped slot. The roots wait for the
-// runs in after.
+// dependants, WAITING, and a snapshot of the edges between them (R5). It records one event for the runs that are
+// SKIPPED (R4): a thousand triggers of one target would write a thousand events with each skipped slot. The roots wait
+// for the runs in after.
 func insertRuns(ctx context.Context, l *roster.LockTx, roots []Run, after []string) error {
 	g, err := newGraphBuilder(ctx, l, roots)
 	if err != nil {

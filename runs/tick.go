@@ -43,9 +43,9 @@ type Scheduler struct {
 }
 
 // Tick does what is due for the runs of a task type: it makes the runs that were submitted, fires triggers, makes the
-// runs of backfills, opens a run, ends a run that was cancelled or has passed its deadline, closes a run whose queues are
-// finished, and lets dependants start or fail. Every server of the task type calls it once a second while any run has not
-// ended. A run that waits for its NotBefore does not count. There is no leader.
+// runs of backfills, opens a run, ends a run that was cancelled or has passed its deadline, closes a run whose queues
+// are finished, and lets dependants start or fail. Every server of the task type calls it once a second while any run
+// has not ended. A run that waits for its NotBefore does not count. There is no leader.
 //
 // When nothing is due, a tick is one statement. Otherwise the work of a call is bounded, and More reports whether more
 // may be due. When a server crashes between two commits, the next tick of any other server continues its work. Tick

@@ -217,8 +217,9 @@ func (o earlierRun) text() string {
 // out the runs of backfills: a long backfill always has an open run, and would skip all slots meanwhile (R20). The runs
 // of other triggers, and submitted runs, do other work: a slot waits for them and is not skipped because of them.
 func openRuns(ctx context.Context, l *roster.LockTx, triggers []string) (map[string][]earlierRun, error) {
-	list, err := sqldb.RecordsIn[earlierRun](ctx, l, triggers, `SELECT trigger_name, run_id, state, paused FROM schedule_run
-		WHERE task_type = ? AND own_sign = ? AND trigger_name IN ({ids}) AND backfill_id IS NULL AND (state = '`+Running+`'
+	list, err := sqldb.RecordsIn[earlierRun](ctx, l, triggers, `SELECT trigger_name, run_id, state, paused
+		FROM schedule_run WHERE task_type = ? AND own_sign = ? AND trigger_name IN ({ids}) AND backfill_id IS NULL
+			AND (state = '`+Running+`'
 			OR state = '`+Ready+`' AND NOT paused AND NOT cancel_requested)
 		ORDER BY state DESC, scheduled_at, run_id`, l.TaskType, l.OwnSign)
 	open := map[string][]earlierRun{}

@@ -209,7 +209,7 @@ func comesFrom(err error, pkg string) bool {
 	if strings.Contains(of.PkgPath(), pkg) {
 		return true
 	}
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // it unwraps the error itself
 	case interface{ Unwrap() error }:
 		return e.Unwrap() != nil && comesFrom(e.Unwrap(), pkg)
 	case interface{ Unwrap() []error }:

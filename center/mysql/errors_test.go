@@ -205,9 +205,8 @@ func TestErrorClasses(t *testing.T) {
 func checkClass(t *testing.T, c classCase, s *scene) {
 	t.Helper()
 	err := c.meet(s)
-	var e *driver.MySQLError
 	number := uint16(0)
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*driver.MySQLError](err); ok {
 		number = e.Number
 	}
 	if got := dialect.Class(fmt.Errorf("wrapped: %w", err)); got != c.want || c.row != 0 && number != c.row {

@@ -33,8 +33,8 @@ import (
 //   - checkConnLiveness, the driver's default. Without it, a connection that the server has closed fails a heartbeat.
 //   - readTimeout and writeTimeout. Without them, a call that waits for a frozen node of a cluster does not end (F10).
 //   - rejectReadOnly=true, if the connections of c are of a wrapper and lack a method of those of the driver. Without
-//     it, the pool stays with the old primary after a fail-over. The roster closes all other connections by itself when the
-//     server is read-only, and says so in the error, which the driver with rejectReadOnly does not.
+//     it, the pool stays with the old primary after a fail-over. The roster closes all other connections by itself when
+//     the server is read-only, and says so in the error, which the driver with rejectReadOnly does not.
 //
 // With interpolateParams=true a statement is one round trip, otherwise three. Unlike URL, Connector prepares no
 // heartbeats, does not know whether the server is on this host, and so creates the tables only with

@@ -45,9 +45,8 @@ func TestErrorClasses(t *testing.T) {
 	for _, c := range classCases {
 		t.Run(fmt.Sprint(c.row), func(t *testing.T) {
 			err := meet(t, c.statements)
-			var e *driver.Error
 			code := 0
-			if errors.As(err, &e) {
+			if e, ok := errors.AsType[*driver.Error](err); ok {
 				code = e.Code()
 			}
 			if got := dialect.Class(fmt.Errorf("wrapped: %w", err)); got != c.want || c.row != 0 && code != c.row && code&0xff != c.row {
@@ -85,7 +84,7 @@ func meet(t *testing.T, statements []string) (err error) {
 		}
 		name, statement, _ := strings.Cut(line, ": ")
 		if query, open := strings.CutPrefix(statement, "open "); open {
-			rows, err := conns[name].QueryContext(t.Context(), query)
+			rows, err := conns[name].QueryContext(t.Context(), query) //nolint:rowserrcheck // the rows stay open on purpose
 			if err != nil || !rows.Next() {
 				t.Fatalf("%s: %v", query, err)
 			}

@@ -171,8 +171,8 @@ func (l Log) read(ctx context.Context, condition, taskType string, args ...any) 
 	return items, err
 }
 
-// maxKey is the length of the longest key that is recorded (X12), in bytes. It fits into the column of every database, and into one statement
-// with the default limits of their servers.
+// maxKey is the length of the longest key that is recorded (X12), in bytes. It fits into the column of every database,
+// and into one statement with the default limits of their servers.
 const maxKey = 12_000_000
 
 // Save records items that have failed, or failed again.

@@ -13,9 +13,9 @@
 // Execute runs in center.InTx, which checks the fence first. The writes of a stale owner are rolled back. Each row
 // takes effect exactly once if the statement changes what select filters on, or if select reads from {{cursor}}.
 //
-// {{slot}}, {{params.NAME}}, {{run_key}} and the other fields of processor.RunFields are those of the run that sweeps the
-// queue. New refuses a file that uses one without mode RUN. If the database says CONTINUOUS nevertheless, it is NULL. A
-// run that lacks what a statement uses fails: with NULL it would find no rows and succeed.
+// {{slot}}, {{params.NAME}}, {{run_key}} and the other fields of processor.RunFields are those of the run that sweeps
+// the queue. New refuses a file that uses one without mode RUN. If the database says CONTINUOUS nevertheless, it is
+// NULL. A run that lacks what a statement uses fails: with NULL it would find no rows and succeed.
 //
 // {{after}} lets the select go on behind failed rows, in the order of the key. A select without it returns at most ten
 // times fetch_number rows. If all of them have failed, they hide all others. It has a start value rather than a

@@ -65,8 +65,8 @@ func boundTime(value any, sy syntax) any {
 	return text
 }
 
-// checkRun returns an error if the run lacks what the statements need. NULL instead would find no rows, and the run would
-// succeed.
+// checkRun returns an error if the run lacks what the statements need. NULL instead would find no rows, and the run
+// would succeed.
 func (d *Dealer) checkRun(r *processor.Run) error {
 	if r == nil {
 		return nil
