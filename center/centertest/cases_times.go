@@ -18,9 +18,9 @@ import (
 // ahead is how far the clock was ahead, as SQL.
 const ahead = "{ago -17280000000}" // 200 days
 
-// timesKept are the columns whose times stay as they are: what a person, a schedule or the data says, what the next
+// TimesKept are the columns whose times stay as they are: what a person, a schedule or the data says, what the next
 // heartbeat overwrites, and what the proofs of lost history compare.
-var timesKept = []string{
+var TimesKept = []string{
 	"schedule_environment.balanced_at", "schedule_environment.history_since", "schedule_backlog.oldest_at",
 	"schedule_trigger.start_at", "schedule_trigger.end_at", "schedule_run.scheduled_at", "schedule_run.slot_end_at", "schedule_run.not_before",
 	"schedule_run.end_before", "schedule_backfill.start_at", "schedule_backfill.from_at", "schedule_backfill.to_at",
@@ -137,7 +137,7 @@ func testTimesAhead(t *testing.T, c *center.Center) {
 		r.audit()
 		for _, column := range times {
 			name := column.Table + "." + column.Name
-			if kept := slices.Contains(timesKept, name); r.later(column.Table, column.Name, max(time.Minute, timesLater[name])) != kept {
+			if kept := slices.Contains(TimesKept, name); r.later(column.Table, column.Name, max(time.Minute, timesLater[name])) != kept {
 				t.Errorf("%s is in the future: %t, want %t", name, !kept, kept)
 			}
 		}
@@ -156,6 +156,14 @@ func testTimesAhead(t *testing.T, c *center.Center) {
 		r.audit() // nothing is left to correct
 		if r.version("version") != version {
 			t.Error("a second audit has taken the lock row")
+		}
+	})
+	t.Run("S7 S17 a heartbeat brings a watch of the future back", func(t *testing.T) {
+		r := newTimes(t, c, "watch")
+		r.setAhead("schedule_server", "watching_since")
+		r.send("A", roster.ServerReport{WatchingSince: r.now()})
+		if r.later("schedule_server", "watching_since", time.Minute) {
+			t.Error("watching_since is still in the future")
 		}
 	})
 	t.Run("S17 an audit bounds what is due", func(t *testing.T) {

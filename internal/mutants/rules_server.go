@@ -231,6 +231,12 @@ var serverMutants = []mutant{
 		"TestReplyToAHeartbeatBeforeTheLapse",
 	},
 	{
+		"S17", "a watch that began in the future never begins again",
+		"heartbeat", "watching_since > v.since AND NOT watching_since > %s THEN",
+		"watching_since > v.since OR watching_since > %s THEN",
+		"TestConformance",
+	},
+	{
 		"S12", "one task type with short intervals ends the leases of all others of its process",
 		"snapshot", "r.lease.valid() && (shortest == 0",
 		"(shortest == 0",
