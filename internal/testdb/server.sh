@@ -3,10 +3,11 @@
 # The environment has KIND, PORT and DIR, a directory that the script removes at the end. A standby also gets PRIMARY,
 # and a pgbouncer TARGET, both as connection strings. A galera gets SERVE, its options as a node of a cluster, and the
 # first node FIRST, the option that makes a new cluster at the first start. An etcd gets PEER, a second port. A patroni
-# gets ETCD, a host and port, NAME and REST, the port of its API. The script prints "ready" when the server answers. Then
-# it obeys one word per line and prints "ready" after each: stop (in order), kill (as a crash does), start (again, with
-# the same port and data), save and restore (the data of a stopped server), freeze and thaw (its process), fill (the
-# disk) and free (the disk). If that fails it prints "failed", and DIR/log has the cause. When stdin ends, the script
+# gets ETCD, a host and port, NAME and REST, the port of its API. A server whose clock can be set gets CLOCK, the library
+# of libfaketime. The script prints "ready" when the server answers. Then it obeys one word per line and prints "ready"
+# after each: stop (in order), kill (as a crash does), start (again, with the same port and data), save and restore (the
+# data of a stopped server), freeze and thaw (its process), fill (the disk), free (the disk), and "clock +60", which puts
+# the server's clock a minute ahead of the machine's. If that fails it prints "failed", and DIR/log has the cause. When stdin ends, the script
 # kills the server. The kernel ends stdin whenever the other process ends.
 #
 # fsync is off. A commit has still reached the operating system before it is acknowledged: a crash of the server loses
@@ -176,8 +177,20 @@ get() { /usr/bin/python3 -c "import urllib.request; urllib.request.urlopen('$1',
 
 log() { "$@" </dev/null >>"$DIR/log" 2>&1; }
 
+# Usage: clock SECONDS. The server reads the file with each call that asks for the time.
+clock() { echo "$1" >"$DIR/clock.next" && mv "$DIR/clock.next" "$DIR/clock"; }
+
+clocked() {
+	if [ "$CLOCK" ]; then
+		export LD_PRELOAD="$CLOCK" FAKETIME_TIMESTAMP_FILE="$DIR/clock" FAKETIME_NO_CACHE=1 FAKETIME_DISABLE_SHM=1 \
+			FAKETIME_DONT_FAKE_MONOTONIC=1
+	fi
+	serve
+}
+
 start() {
-	log serve &
+	[ -z "$CLOCK" ] || [ -e "$DIR/clock" ] || clock +0
+	log clocked &
 	server=$!
 	FIRST=
 	tries=1200 # a minute
@@ -217,6 +230,7 @@ obey() {
 		thaw) kill -CONT "$server" ;;
 		fill) log fill ;;
 		free) rm "$DIR/data/filler" ;;
+		clock*) clock "${word#clock }" ;;
 		esac
 		echo ready
 	done

@@ -57,6 +57,7 @@ func installPackages(kinds []string, signals <-chan os.Signal) (err error) {
 		}
 	}
 	names = append(names, testdb.MissingLanguages()...)
+	names = append(names, testdb.MissingClock(kinds)...)
 	if len(names) == 0 || os.Geteuid() != 0 {
 		return nil
 	}
