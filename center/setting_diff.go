@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -38,15 +39,30 @@ func (s Settings) Records() (list []SettingRecord) {
 	return list
 }
 
-// Given returns the settings that are not zero in s, as text, by their names in rota.yaml.
-func (s Settings) Given() map[string]string {
-	given := map[string]string{}
+// Stated returns the names, in rota.yaml, of the settings that are not zero in s: code states those.
+func (s Settings) Stated() (names []string) {
 	for _, row := range settingTable {
-		if text := settingText(row.Field(&s)); text != notSet {
-			given[row.Name] = text
+		if !reflect.ValueOf(row.Field(&s)).Elem().IsZero() {
+			names = append(names, row.Name)
 		}
 	}
-	return given
+	return names
+}
+
+// Given returns the settings that are not zero in s, as text, by their names in rota.yaml.
+func (s Settings) Given() map[string]string { return s.Texts(s.Stated()) }
+
+// Texts returns the named settings as text, by their names in rota.yaml. A zero means its default.
+func (s Settings) Texts(names []string) map[string]string {
+	s = s.WithDefaults()
+	texts := map[string]string{}
+	for _, row := range settingTable {
+		text := settingText(row.Field(&s))
+		if slices.Contains(names, row.Name) && (text != notSet || texts[row.Name] == "") { // queues has two rows
+			texts[row.Name] = text
+		}
+	}
+	return texts
 }
 
 // DiffersFrom lists the given settings, as Given returns them, for which s has another value.
@@ -66,6 +82,24 @@ func (s Settings) DiffersFrom(given map[string]string) (diffs []runs.Difference)
 	}
 	return diffs
 }
+
+// Assignments returns the given values of differences as words of "rota task set", such as queues=12. It returns none
+// if a value is too long, so that the difference has only its beginning.
+func Assignments(diffs []runs.Difference) (words []string) {
+	for _, d := range diffs {
+		if shortened.MatchString(d.Given) {
+			return nil
+		}
+		if d.Given == notSet {
+			d.Given = "" // the default
+		}
+		words = append(words, d.Name+"="+d.Given)
+	}
+	return words
+}
+
+// shortened matches what settingText appends to a text that it cuts.
+var shortened = regexp.MustCompile(` \(\d+ bytes, [0-9a-f]{8}\)$`)
 
 // notSet stands for a zero setting without a default.
 const notSet = "not set"

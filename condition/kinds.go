@@ -213,8 +213,9 @@ var (
 		"correct the row: rota task set {task} SETTING=VALUE, or with all of a file: rota task apply --reset -f "+
 			"rota.yaml")
 	SettingsDiffer = kind("SETTINGS_DIFFER", "settings", Note, Silent,
-		"a program or a file gives other settings than the row",
-		"to change the row: rota task apply -f rota.yaml; otherwise change the program")
+		"a program or a file states other settings than the row",
+		"to change the row: rota task set {task} SETTING=VALUE, or with all that is stated: rota task apply -f rota.yaml, "+
+			"and manager.Apply in a Go program; otherwise change the program")
 	NoUpstream = kind("NO_UPSTREAM", "settings", Problem, Silent,
 		"the file of a worker names an upstream that does not exist", "")
 	InvalidValue = kind("INVALID_VALUE", "values", Problem, Silent,

@@ -27,8 +27,10 @@ func (v *viewer) settingsOf(ctx context.Context, taskType string, servers []ops.
 	for i, r := range s.Records() {
 		row := settingRow{Name: r.Name, Value: r.Text, Default: defaults[i].Text}
 		for _, server := range servers {
-			if given, ok := server.GivenSettings[r.Name]; ok && given != r.Text {
-				row.give(given, server.UUID)
+			for _, d := range s.DiffersFrom(server.GivenSettings) {
+				if d.Name == r.Name {
+					row.give(d.Given, server.UUID)
+				}
 			}
 		}
 		rows = append(rows, row)

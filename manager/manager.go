@@ -23,15 +23,17 @@ type Settings = center.Settings
 type Task struct {
 	name         string
 	settings     Settings
+	stated       []string // the names of the settings that Apply writes
 	newProcessor func(processor.Env, processor.Settings) (*processor.Processor, error)
 	backlogger   processor.Backlogger // nil if the dealer is none
 }
 
 // Serve returns a Task that makes this process serve a task type with a dealer. The first worker to start writes the
-// settings; after that the database wins.
+// settings; after that the database wins, and Apply changes it. The task states the fields of the settings that are not
+// zero.
 func Serve[T any](taskType string, d processor.TaskDealer[T], s Settings) Task {
 	backlogger, _ := d.(processor.Backlogger)
-	return Task{taskType, s, func(e processor.Env, ps processor.Settings) (*processor.Processor, error) {
+	return Task{taskType, s, s.Stated(), func(e processor.Env, ps processor.Settings) (*processor.Processor, error) {
 		return processor.New(d, e, ps)
 	}, backlogger}
 }
@@ -41,6 +43,16 @@ func (t Task) TaskType() string { return t.name }
 
 // Settings returns the settings that Serve got, without defaults.
 func (t Task) Settings() Settings { return t.settings }
+
+// texts returns the settings that the task states, as text.
+func (t Task) texts() map[string]string { return t.settings.Texts(t.stated) }
+
+// Stating returns the task with exactly these settings stated, by their names in rota.yaml: a field that is zero then
+// means its default, and not that it is left out.
+func (t Task) Stating(names ...string) Task {
+	t.stated = names
+	return t
+}
 
 // Config holds the settings of the process. The zero value is ready to use.
 type Config struct {

@@ -102,8 +102,7 @@ func (s *server) run(ctx context.Context) error {
 // busy or away, and while a task type that this one runs after is not defined, because another program may define it
 // later. If ctx is done first, define makes no processor: there is nothing to serve or hand over.
 func (s *server) define(ctx context.Context) (err error) {
-	given := s.task.settings
-	*s.settings = given.WithDefaults()
+	*s.settings = s.task.settings.WithDefaults()
 	line := retryLine{log: s.log, text: "task type not defined; trying again"}
 	defer line.flush(ctx)
 	for pause := pollInterval; ctx.Err() == nil; {
@@ -123,14 +122,20 @@ func (s *server) define(ctx context.Context) (err error) {
 	if ctx.Err() != nil {
 		return nil
 	}
-	for _, d := range s.settings.DiffersFrom(given.Given()) {
-		const text = "%s is %s in the database, which is in force, and %s in this program's settings"
-		s.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf(text, d.Name, d.Row, d.Given))
-	}
+	s.compare(ctx)
 	if s.proc, err = s.newProcessor(); err != nil {
 		s.tellRefusal(ctx, err)
 	}
 	return err
+}
+
+// compare says which stated settings are not in force, and how to apply them.
+func (s *server) compare(ctx context.Context) {
+	ctx, cancel := s.withTimeout(ctx)
+	defer cancel()
+	if c, differ := ops.New(s.roster).StatedDiffer(ctx, s.taskType, *s.settings, s.task.texts()); differ {
+		s.log.LogAttrs(ctx, slog.LevelWarn, c.Text+"; "+c.Hint)
+	}
 }
 
 // newProcessor makes the processor, unless this process cannot work by the settings in force.
@@ -219,7 +224,7 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 		UUID: session.uuid, TaskType: s.taskType, Host: s.host, IP: hostIP(), PID: os.Getpid(),
 		ThreadNumber: s.settings.ThreadNumber, JudgeDeadInterval: s.settings.JudgeDeadInterval,
 		HeartbeatToken: session.reg.token, LibraryVersion: libraryVersion(), Weight: s.cfg.Weight,
-		HungQueues: session.hung.ids(), GivenSettings: s.task.settings.Given(),
+		HungQueues: session.hung.ids(), GivenSettings: s.task.texts(),
 		Database: s.settings.Database, Offers: s.proc.Capabilities(), Labels: s.cfg.Labels, Process: s.process,
 		Name: s.cfg.Name, Witness: s.witness.lockID(),
 	})

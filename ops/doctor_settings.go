@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/sqldb"
-	"github.com/dutyrota/rota/runs"
 )
 
 // settings checks whether workers can use the row, and whether their programs give other settings.
@@ -24,7 +24,7 @@ func (d rosterCheck) settings(ctx context.Context, r rosterRows) (center.Setting
 	if err != nil {
 		return s, err
 	}
-	d.givenSettings(r, s)
+	d.givenSettings(ctx, r, s)
 	if s.Queues == 0 && len(s.QueueNames) == 0 {
 		s.Queues = 1 // availability reports it
 	}
@@ -35,30 +35,77 @@ func (d rosterCheck) settings(ctx context.Context, r rosterRows) (center.Setting
 	return s, nil
 }
 
-// givenSettings compares the settings that the servers' programs give with the row, which is in force. Each value that
-// differs is one finding, with all servers that give it.
-func (d rosterCheck) givenSettings(r rosterRows, row center.Settings) {
-	servers := map[runs.Difference][]string{}
-	var order []runs.Difference
+// givenSettings compares the settings that the servers' programs state with the row, which is in force. Servers that
+// state the same are one finding, so that each is in one.
+func (d rosterCheck) givenSettings(ctx context.Context, r rosterRows, row center.Settings) {
+	servers := map[string][]string{}
+	var findings []condition.Condition
 	for _, s := range r.servers {
-		for _, diff := range row.DiffersFrom(s.GivenSettings) {
-			if servers[diff] == nil {
-				order = append(order, diff)
-			}
-			servers[diff] = append(servers[diff], ServerName(s.UUID))
+		c, differ := d.c.StatedDiffer(ctx, r.task.TaskType, row, s.GivenSettings)
+		if !differ {
+			continue
 		}
+		if servers[c.Text] == nil {
+			findings = append(findings, c)
+		}
+		servers[c.Text] = append(servers[c.Text], ServerName(s.UUID))
 	}
-	for _, diff := range order {
-		give := fmt.Sprintf("%d servers (%s) give", len(servers[diff]), human.First(servers[diff], 5))
-		if len(servers[diff]) == 1 {
-			give = servers[diff][0] + " gives"
+	for _, c := range findings {
+		who := servers[c.Text][0]
+		if names := servers[c.Text]; len(names) > 1 {
+			who = fmt.Sprintf("%d servers (%s)", len(names), human.First(names, 5))
 		}
-		d.add(condition.SettingsDiffer, "%s %s %s, but the row says %s and is in force", give, diff.Name,
-			sqldb.OneLine(errText(diff.Given)), sqldb.OneLine(errText(diff.Row))).Subject = diff.Name
+		c.Text = who + ": " + c.Text
+		d.findings = append(d.findings, c)
 	}
 }
 
-// DiagnoseFile compares the settings that the file at path gives for task types with those of the database, which are
+// StatedDiffer compares what a program states about the settings of a task type, as Settings.Texts returns it, with
+// the row, which is in force. It returns false if they agree. Otherwise the condition says in one line what differs,
+// and its hint has the command that writes what the program states. A number of queues that is requested already counts
+// as that of the row.
+func (c *Client) StatedDiffer(ctx context.Context, taskType string, row center.Settings,
+	stated map[string]string,
+) (condition.Condition, bool) {
+	diffs := row.DiffersFrom(stated)
+	if len(diffs) > 0 && diffs[0].Name == "queues" && row.Queues > 0 {
+		if n, err := c.Tasks().requestedQueues(ctx, taskType); err == nil { // otherwise the present number will do
+			row.Queues = n
+			diffs = row.DiffersFrom(stated)
+		}
+	}
+	if len(diffs) == 0 {
+		return condition.Condition{}, false
+	}
+	list := make([]string, len(diffs))
+	for i, d := range diffs {
+		given, inRow := sqldb.OneLine(errText(d.Given)), sqldb.OneLine(errText(d.Row))
+		list[i] = fmt.Sprintf("%s %s (the row says %s)", d.Name, given, inRow)
+	}
+	command := "manager.Apply in a Go program, or rota task apply -f FILE"
+	words := center.Assignments(diffs)
+	if len(words) > 0 {
+		command = c.setCommand(taskType, words)
+	}
+	finding := condition.New(condition.SettingsDiffer, taskType,
+		"stated settings are not in force: "+strings.Join(list, ", "), "to apply them: "+command)
+	finding.Subject = strings.Join(list, ", ")
+	return finding, true
+}
+
+// setCommand returns the command line that sets settings of a task type in this environment.
+func (c *Client) setCommand(taskType string, words []string) string {
+	line := append([]string{"rota task set", human.ShellWord(taskType)}, make([]string, len(words))...)
+	for i, word := range words {
+		line[2+i] = human.ShellWord(word)
+	}
+	if c.ownSign != center.DefaultOwnSign {
+		line = append(line, "--own-sign", human.ShellWord(c.ownSign))
+	}
+	return strings.Join(line, " ")
+}
+
+// DiagnoseFile compares the settings that the file at path states for task types with those of the database, which are
 // in force. It returns a note for each task type that differs, and leaves out a task type that it cannot compare: the
 // worker and Tasks.Compare report invalid settings.
 func (c *Client) DiagnoseFile(ctx context.Context, path string, tasks []TaskSettings) (findings []condition.Condition) {
@@ -77,7 +124,7 @@ func (c *Client) DiagnoseFile(ctx context.Context, path string, tasks []TaskSett
 				findings = append(findings, unknownUpstream(path, t.Name, a.Upstream, names))
 			}
 		}
-		d, err := c.Tasks().Compare(ctx, t.Name, t.Settings)
+		d, err := c.Tasks().CompareGiven(ctx, t.Name, t.Settings, t.Given)
 		if err != nil || d.Same() {
 			continue
 		}

@@ -163,12 +163,12 @@ func (c *Change) addSettings(in *Client, d SettingsDiff) {
 			d.Split, d.Rows, d.TaskType, d.Wanted)
 	}
 	if len(d.Left) > 0 {
-		left := make([]string, len(d.Left))
+		left, resets := make([]string, len(d.Left)), make([]string, len(d.Left))
 		for i, s := range d.Left {
-			left[i] = s.Name + " " + s.Row
+			left[i], resets[i] = s.Name+" "+s.Row, s.Name+"="
 		}
-		o.Effect = strings.TrimPrefix(o.Effect+"; the file leaves out, and these stay: "+strings.Join(left, ", ")+
-			" (--reset sets their defaults)", "; ")
+		o.Effect = strings.TrimPrefix(fmt.Sprintf("%s; not stated, and these stay: %s (%s sets the defaults)", o.Effect,
+			strings.Join(left, ", "), in.setCommand(d.TaskType, resets)), "; ")
 	}
 	c.Objects = append(c.Objects, o)
 	c.Everywhere = c.Everywhere || !d.Exists || len(d.Changes) > 0

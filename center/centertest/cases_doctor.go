@@ -185,7 +185,7 @@ func testDiagnoseRemoval(t *testing.T, c *center.Center) {
 }
 
 // testDiagnoseSettings checks that Diagnose reports settings of programs that differ from the row, one finding for all
-// servers that give the same value.
+// servers that state the same, with the command that applies it.
 func testDiagnoseSettings(t *testing.T, c *center.Center) {
 	row := center.Settings{QueueNames: []string{"north", "south"}, ExecuteNumber: 100, DrainTimeout: time.Minute, TaskParameter: strings.Repeat("x", 3_000)}
 	r := newFixture(t, c, row)
@@ -201,17 +201,31 @@ func testDiagnoseSettings(t *testing.T, c *center.Center) {
 	other.TaskParameter += "x" // the finding does not show the end of the value
 	r.registerGiven("B", other)
 	r.registerGiven("C", center.Settings{ExecuteNumber: 50, DrainTimeout: time.Second})
+	r.registerGiven("E", center.Settings{ExecuteNumber: 50, DrainTimeout: time.Second})
 	got := r.findings("settings")
 	want := []string{
-		"NOTE B gives queues [east, north], but the row says [north, south] and is in force",
-		"NOTE 2 servers (B, C) give execute_number 50, but the row says 100 and is in force",
-		"NOTE B gives task_parameter xxx",
-		"NOTE C gives drain_timeout 1s, but the row says 1m0s and is in force",
+		"NOTE B: stated settings are not in force: queues [east, north] (the row says [north, south]), execute_number 50 (the row says 100), task_parameter xxx",
+		"NOTE 2 servers (C, E): stated settings are not in force: execute_number 50 (the row says 100), drain_timeout 1s (the row says 1m0s)",
 	}
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || !strings.HasPrefix(got[i], want[i]) {
 			t.Fatalf("findings %q, want %q", got, want)
 		}
+	}
+	findings, err := ops.New(c).Diagnose(t.Context(), r.task)
+	r.must(err)
+	var hints []string
+	for _, f := range findings {
+		if f.Kind == condition.SettingsDiffer.Name {
+			hints = append(hints, f.Hint)
+		}
+	}
+	wantHints := []string{
+		"to apply them: manager.Apply in a Go program, or rota task apply -f FILE", // task_parameter is not whole in the row
+		"to apply them: rota task set " + r.task + " execute_number=50 drain_timeout=1s",
+	}
+	if diff := cmp.Diff(wantHints, hints); diff != "" {
+		t.Errorf("hints (-want +got):\n%s", diff)
 	}
 	servers, err := ops.New(c).Servers().List(t.Context(), ops.ServerFilter{TaskType: r.task})
 	r.must(err)

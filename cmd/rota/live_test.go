@@ -56,6 +56,38 @@ func TestWorkerFollowsTheOperator(t *testing.T) {
 	})
 }
 
+// A key of the file states its setting also if its value is false. The worker names the command that applies it, and the
+// doctor has the same words.
+func TestWorkerStatesFalse(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		_, dir := openOrders(t, url, 1)
+		s := &testRoster{T: t, url: url, dir: dir}
+		s.run("task apply -f rota.yaml")
+		s.run("task set settle count_in_outage=true stall_after=7m")
+		path := filepath.Join(dir, "rota.yaml")
+		text, err := os.ReadFile(path)
+		s.must(err)
+		writeFile(t, path, strings.Replace(string(text), "queues: 4", "queues: 4\n    count_in_outage: false", 1))
+		worker := startWorker(t, dir)
+		const says = "stated settings are not in force: count_in_outage not set (the row says true)"
+		const hint = "to apply them: rota task set settle count_in_outage="
+		eventually(t, "the worker has joined", func() bool { return worker.logged("joined") != nil })
+		if worker.logged(says+"; "+hint) == nil {
+			t.Errorf("the worker does not say %q", says+"; "+hint)
+		}
+		out := s.run("doctor settle")
+		if !strings.Contains(out, says+"  -> "+hint+"\n") || strings.Count(out, "settings are not in force") != 1 {
+			t.Errorf("the doctor does not say %q once:\n%s", says, out)
+		}
+		s.run(strings.TrimPrefix(hint, "to apply them: rota "))
+		if out := s.run("doctor settle"); strings.Contains(out, "stated settings") {
+			t.Errorf("the doctor still says, after the command:\n%s", out)
+		}
+	})
+}
+
 // The doctor compares each worker's own settings with the database, without the worker's file.
 func TestDoctorComparesWorkersSettings(t *testing.T) {
 	t.Parallel()
@@ -65,11 +97,11 @@ func TestDoctorComparesWorkersSettings(t *testing.T) {
 		startWorker(t, dir)
 		eventually(t, "the worker has joined", func() bool { return count(t, db, "schedule_server") == 1 })
 		s := &testRoster{T: t, url: url, dir: t.TempDir()} // without a rota.yaml
-		if out := s.run("doctor"); strings.Contains(out, " gives ") {
+		if out := s.run("doctor"); strings.Contains(out, "stated settings") {
 			t.Errorf("the doctor reports equal settings:\n%s", out)
 		}
 		execute(t, db, "UPDATE schedule_task_type SET execute_number = 77, version = version + 1")
-		s.wantOutput("doctor", `(?m)^NOTE +settings +settle: \S+:\d+ gives execute_number 10, but the row says 77 and is in force  -> .*rota task apply`)
+		s.wantOutput("doctor", `(?m)^NOTE +settings +settle: \S+:\d+: stated settings are not in force: execute_number 10 \(the row says 77\)  -> to apply them: rota task set settle execute_number=10$`)
 		s.wantOutput("server list -o json", `(?s)"given_settings": \{\s+"execute_number": "10",\s+"fetch_number": "20",\s+"queues": "4",\s+"sleep_time_nodata": "50ms"\s+\}`)
 		s.wantOutput("server list -o csv", `"\{""execute_number"":""10"",`)
 	})

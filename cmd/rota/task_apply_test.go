@@ -65,11 +65,11 @@ func TestTaskApplyLeavesTheRest(t *testing.T) {
 		s := newTestRoster(t, url)
 		s.run("task set settle queues=6")
 		s.file("  settle: {queues: 6, stall_after: 1m}\n")
-		s.wantOutput("task apply", `(?s)^settle\$BASE:\n SETTING +NOW +THEN *\n stall_after +5m0s +1m0s\n.*\nsettle\$BASE: changed; the file leaves out, and these stay: execute_number 10 \(--reset`)
+		s.wantOutput("task apply", `(?s)^settle\$BASE:\n SETTING +NOW +THEN *\n stall_after +5m0s +1m0s\n.*\nsettle\$BASE: changed; not stated, and these stay: execute_number 10 \(rota task set settle execute_number= sets the defaults\)\n$`)
 		if n := count(t, s.c.DB(), "schedule_task_type WHERE task_type = 'settle' AND execute_number = 10 AND stall_after_ms = 60000"); n != 1 {
 			t.Error("the row has other settings")
 		}
-		s.wantOutput("task apply", `^settle\$BASE: nothing to do; the file leaves out, and these stay: execute_number 10 \(`)
+		s.wantOutput("task apply", `^settle\$BASE: nothing to do; not stated, and these stay: execute_number 10 \(`)
 		s.wantOutput("task apply --reset", `(?m)^ execute_number +10 +1$`)
 		s.wantOutput("task apply", `^settle\$BASE: nothing to do\n$`)
 	})
@@ -198,7 +198,7 @@ func TestTaskApplySchedule(t *testing.T) {
 		s.wantOutput("task apply after", `(?m)^ after +before +-$`)
 		s.wantOutput("task apply", `(?s) cron +0 0 2 \* \* \? +0 0 3 \* \* \?\n.*\nThis changes the trigger before of this environment, BASE\. Open runs stay\.`)
 		s.file("  before: {queues: 2, mode: RUN}\n")
-		s.wantOutput("task apply", `^before\$BASE: nothing to do; the file leaves out, and these stay: time_zone Europe/Berlin, cron 0 0 3`)
+		s.wantOutput("task apply", `^before\$BASE: nothing to do; not stated, and these stay: time_zone Europe/Berlin, cron 0 0 3`)
 		s.file("  before: {queues: 2, mode: RUN, every: 1h}\n")
 		s.wantOutput("task apply --dry-run", `(?s) cron +0 0 3 .* +-\n every +- +1h0m0s\n`)
 		s.file("  before: {queues: 2, mode: RUN, cron: }\n")

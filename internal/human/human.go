@@ -66,3 +66,15 @@ func Relative(now, t time.Time) string {
 	}
 	return Age(now.Sub(t).Seconds()) + " ago"
 }
+
+// ShellWord returns a word as a shell reads it back: in quotes if it has characters that a shell does not take as they
+// are.
+func ShellWord(word string) string {
+	plain := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_-.,:=/+%@", r)
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

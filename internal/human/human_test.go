@@ -48,3 +48,15 @@ func TestFirst(t *testing.T) {
 		}
 	}
 }
+
+func TestShellWord(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[string]string{
+		"queues=12": "queues=12", "": "''", "queues=[a, b]": "'queues=[a, b]'", "it's": `'it'\''s'`, "cron=0 0 2 * * ?": "'cron=0 0 2 * * ?'",
+		"$HOME": "'$HOME'", "größe": "'größe'",
+	} {
+		if got := ShellWord(word); got != want {
+			t.Errorf("ShellWord(%q) is %s, want %s", word, got, want)
+		}
+	}
+}

@@ -20,7 +20,8 @@ type runner interface {
 func (w *worker) addDealer(task config.Task, kinds sqldealer.Kinds, p runner) error {
 	if task.Program.Selects() {
 		w.serve = append(w.serve, func(c *center.Center) manager.Task {
-			return manager.Serve(task.Name, program.NewDealer(p, task.Program.Answers, c.DB()), task.Settings)
+			return manager.Serve(task.Name, program.NewDealer(p, task.Program.Answers, c.DB()), task.Settings).
+				Stating(task.Given...)
 		})
 		return nil
 	}
@@ -33,7 +34,7 @@ func (w *worker) addDealer(task config.Task, kinds sqldealer.Kinds, p runner) er
 	}
 	w.dealers = append(w.dealers, placed{task, dealer})
 	w.serve = append(w.serve, func(c *center.Center) manager.Task {
-		return manager.Serve(task.Name, dealer.Use(c.DB(), c.AllData()...), task.Settings)
+		return manager.Serve(task.Name, dealer.Use(c.DB(), c.AllData()...), task.Settings).Stating(task.Given...)
 	})
 	return nil
 }
