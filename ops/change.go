@@ -1,12 +1,16 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"text/tabwriter"
 	"time"
 
+	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/records"
 	"github.com/dutyrota/rota/runs"
 )
@@ -159,6 +163,43 @@ func (c *Change) record(o Object, d Done) records.Object {
 		record = append(record, records.Of(c.args)...)
 	}
 	return record
+}
+
+// Text returns the differences of each object, as Diff does, with what they cause, and then what was done to each
+// object. If done is nil, it says what would be done, and what nobody could undo. It has no line end at its end.
+func (c *Change) Text(done []Done) string {
+	var lines []string
+	for _, o := range c.Objects {
+		if len(o.Differences) > 0 {
+			lines = append(append(lines, escape.Text(o.Name)+":", o.Diff()), o.Says...)
+		}
+	}
+	for _, d := range done {
+		lines = append(lines, escape.Text(d.String()))
+	}
+	if done != nil {
+		return strings.Join(lines, "\n")
+	}
+	for _, o := range c.Objects {
+		lines = append(lines, escape.Text(o.Would()))
+	}
+	if c.Loses != "" {
+		lines = append(lines, escape.Text("This would "+c.Loses+"."))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Diff returns a table of the differences, with a line for each setting: its value now, and then.
+func (o Object) Diff() string {
+	cell := func(text string) string { return cmp.Or(escape.Text(strings.Join(strings.Fields(text), " ")), "-") }
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprint(w, " SETTING\tNOW\tTHEN") //nolint:errcheck // a strings.Builder takes everything
+	for _, d := range o.Differences {
+		fmt.Fprintf(w, "\n %s\t%s\t%s", d.Name, cell(d.Row), cell(d.Given)) //nolint:errcheck // likewise
+	}
+	w.Flush() //nolint:errcheck // likewise
+	return b.String()
 }
 
 // Records returns what would be done, for programs.

@@ -214,17 +214,9 @@ func PreviewText(s cli.Screen, change *ops.Change) string {
 	return strings.Join(slices.DeleteFunc(append(lines, written), func(line string) bool { return line == "" }), "\n")
 }
 
-func differenceRow(d runs.Difference) cli.Row {
-	return cli.Row{
-		cli.Text("SETTING", d.Name),
-		cli.Long("NOW", cli.OrDash(cli.OneLine(d.Row))),
-		cli.Long("THEN", cli.OrDash(cli.OneLine(d.Given))),
-	}
-}
-
 // differencesText shows how an object changes, and what that causes.
 func differencesText(s cli.Screen, o ops.Object) []string {
-	lines := []string{escape.Text(o.Name) + ":", cli.Render(s, o.Differences, differenceRow)}
+	lines := []string{escape.Text(o.Name) + ":", o.Diff()}
 	for _, says := range o.Says {
 		lines = append(lines, s.Wrap(says))
 	}
