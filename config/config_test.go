@@ -269,10 +269,11 @@ var refusals = map[string]struct{ file, want string }{
 	"tasks is a list":                             {"database: sqlite:x.db\ntasks: [settle]", "FILE:2: tasks: must be a mapping of keys to values\n..."},
 	"no database":                                 {"tasks: {settle: {queues: 1}}", "FILE: database is missing: set it in the file, with --database or in ROTA_DATABASE"},
 
-	"unknown key":          {minimal + "databse: x", "FILE:3: databse: unknown key; the known keys are console, data, database, ..."},
-	"unknown key, far off": {minimal + "colour: x", "FILE:3: colour: unknown key; the known keys are console, data, database, database_file, exit_on_unreachable, hints, http, dealer_conns, idle_tx_timeout, item_retention, labels, name, own_sign, probes, reply_timeout, return_within, schema, tasks, weight, witness_dir"},
+	"unknown key":          {minimal + "databse: x", "FILE:3: databse: unknown key; the known keys are apply_settings, console, data, ..."},
+	"unknown key, far off": {minimal + "colour: x", "FILE:3: colour: unknown key; the known keys are apply_settings, console, data, database, database_file, dealer_conns, exit_on_unreachable, hints, http, idle_tx_timeout, item_retention, labels, name, own_sign, probes, reply_timeout, return_within, schema, tasks, weight, witness_dir"},
 	"unknown schema mode":  {minimal + "schema: yes", "FILE:3: schema (yes): must be auto, create or require"},
 	"console, perhaps":     {minimal + "http: 127.0.0.1:9090\nconsole: perhaps", "FILE:4: console (perhaps): must be true or false"},
+	"apply, perhaps":       {minimal + "apply_settings: perhaps", "FILE:3: apply_settings (perhaps): must be true or false"},
 	"exit, perhaps":        {minimal + "exit_on_unreachable: perhaps", "FILE:3: exit_on_unreachable (perhaps): must be true or false"},
 	"console without http": {minimal + "console: true", "FILE:3: console (true): needs http, the address to serve it at"},
 	"http without host":    {minimal + "http: 9090", "FILE:3: http (9090): must be host:port, such as 127.0.0.1:9090, with a port of at most 65535"},

@@ -94,6 +94,11 @@ var keys = append(slices.Clone(connectionKeys),
 		set:  func(f *File, text string) error { return setBool(&f.ExitOnUnreachable, text) },
 	},
 	key{
+		name: "apply_settings", switches: true,
+		help: "apply the settings of the file at the start, so that the last start wins: for one worker on one machine",
+		set:  func(f *File, text string) error { return setBool(&f.Process.ApplySettings, text) },
+	},
+	key{
 		name: "labels",
 		help: "what this worker has, such as disk=ssd,zone=b; for require and spread of task types",
 		set: func(f *File, text string) (err error) {

@@ -146,3 +146,54 @@ func (cl *cluster) differ() (found []condition.Condition) {
 	}
 	return found
 }
+
+// With ApplySettings a worker applies what it states when it starts, and leaves the rest: the last start wins. What a
+// running worker could not work by is refused, and the new worker works by the row.
+func TestApplySettings(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		start := func(s manager.Settings) *worker {
+			w := &work{cl: cl, name: "a", takes: 100 * time.Millisecond}
+			m, err := manager.New(cl.c, manager.Config{ApplySettings: true, Logger: cl.logger()}, manager.Serve("settle", w, s))
+			if err != nil {
+				cl.Fatal(err)
+			}
+			wk := cl.run(m)
+			time.Sleep(2 * time.Second)
+			return wk
+		}
+		inForce := func() manager.Settings {
+			s, err := ops.New(cl.c).Tasks().Settings(cl.Context(), "settle")
+			if err != nil {
+				cl.Fatal(err)
+			}
+			return s
+		}
+		first := fast
+		first.FetchNumber = 70
+		if err := cl.leave(start(first)); err != nil {
+			t.Fatal(err)
+		}
+		second := fast
+		second.Queues, second.ExecuteNumber = 9, 10
+		running := start(second)
+		time.Sleep(10 * time.Second)
+		if s := inForce(); s.Queues != 9 || s.ExecuteNumber != 10 || s.FetchNumber != 70 {
+			t.Errorf("the settings in force are %v, want 9 queues, execute_number 10 and fetch_number 70", s.Given())
+		}
+		if log := cl.logged.String(); strings.Contains(log, "not in force") || !strings.Contains(log, "execute_number  1") {
+			t.Errorf("the log has not what was applied:\n%s", log)
+		}
+		refused := second
+		refused.ProcessorType, refused.ExecuteNumber = center.ProcessorNotSleep, 20 // the dealer has no keys
+		start(refused)
+		if s := inForce(); s.ProcessorType != center.ProcessorSleep || s.ExecuteNumber != 10 {
+			t.Errorf("the settings in force are %v although a running worker refuses others", s.Given())
+		}
+		if log := cl.logged.String(); !strings.Contains(log, "settings not applied") || !strings.Contains(log, "processor_type NOTSLEEP (the row says SLEEP)") {
+			t.Errorf("the log does not say what was refused:\n%s", log)
+		}
+		if err := running.Ready(); err != nil {
+			t.Errorf("the running worker: %v", err)
+		}
+	})
+}

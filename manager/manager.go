@@ -119,6 +119,12 @@ type Config struct {
 	// Defaults to none.
 	WitnessDir string
 
+	// ApplySettings makes Run apply what the tasks state, as Apply does, when it starts. The last start wins: two
+	// programs that state different settings, and an operator, take them from each other. So it is for one program on one
+	// machine; a deployment calls Apply once instead. If running workers of other programs could not work by the settings,
+	// Run logs why and works by those of the database. Defaults to false.
+	ApplySettings bool
+
 	// NoHints spares the connection on which Run listens for the hints of other processes, one for the whole process:
 	// those of Center.Wake, and those that queues move, which Run then does not send either. Defaults to false. Only
 	// PostgreSQL has such a connection, and it is closed behind a pooler that passes no notifications.

@@ -107,11 +107,14 @@ func (s *server) define(ctx context.Context) (err error) {
 	defer line.flush(ctx)
 	for pause := pollInterval; ctx.Err() == nil; {
 		var row Settings
-		if row, err = s.defineOnce(ctx); err == nil {
+		if row, err = s.defineOnce(ctx); err == nil && s.cfg.ApplySettings {
+			row, err = s.applyOnce(ctx, row)
+		}
+		if err == nil {
 			*s.settings = row
 			break
 		}
-		if !s.roster.IsTransient(err) && !errors.Is(err, center.ErrUnknownTask) {
+		if !s.maySucceed(err) {
 			return err
 		}
 		if pause = min(2*pause, s.settings.HeartbeatInterval); pause == s.settings.HeartbeatInterval {
@@ -156,6 +159,29 @@ func (s *server) defineOnce(ctx context.Context) (Settings, error) {
 	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	return ops.New(s.roster).Tasks().Define(ctx, s.taskType, s.task.settings)
+}
+
+// maySucceed reports whether defining or applying again may succeed: the database is away or busy, another program may
+// define what the task type runs after, or has changed the settings meanwhile.
+func (s *server) maySucceed(err error) bool {
+	return s.roster.IsTransient(err) || errors.Is(err, center.ErrUnknownTask) || errors.Is(err, ops.ErrChanged)
+}
+
+// applyOnce applies what the task states, and returns the settings in force then. It logs why they are refused, because
+// the server can work by those in the row.
+func (s *server) applyOnce(ctx context.Context, row Settings) (Settings, error) {
+	ctx, cancel := s.withTimeout(ctx)
+	defer cancel()
+	text, err := Apply(ctx, s.roster, s.task)
+	switch {
+	case err == nil:
+		s.log.LogAttrs(ctx, slog.LevelInfo, "settings applied: "+text)
+		return ops.New(s.roster).Tasks().Settings(ctx, s.taskType)
+	case s.maySucceed(err):
+		return row, err
+	}
+	s.log.LogAttrs(ctx, slog.LevelWarn, "settings not applied", slog.Any("error", err))
+	return row, nil
 }
 
 // join registers, under a new uuid each time, and returns the session. It returns nil when ctx is done, or if the first

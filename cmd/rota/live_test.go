@@ -88,6 +88,32 @@ func TestWorkerStatesFalse(t *testing.T) {
 	})
 }
 
+// With apply_settings a worker writes what its file states, also false, when it starts, and leaves the rest.
+func TestWorkerAppliesItsSettings(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		db, dir := openOrders(t, url, 1)
+		s := &testRoster{T: t, url: url, dir: dir}
+		s.run("task apply -f rota.yaml")
+		s.run("task set settle count_in_outage=true stall_after=7m execute_number=77")
+		path := filepath.Join(dir, "rota.yaml")
+		text, err := os.ReadFile(path)
+		s.must(err)
+		stating := strings.NewReplacer("tasks:\n", "apply_settings: true\ntasks:\n", "queues: 4", "queues: 6\n    count_in_outage: false")
+		writeFile(t, path, stating.Replace(string(text)))
+		worker := startWorker(t, dir)
+		eventually(t, "there are six queues, all owned", func() bool { return count(t, db, "schedule_queue WHERE cur_server IS NOT NULL") == 6 })
+		if worker.logged("settings applied") == nil || worker.logged("not in force") != nil {
+			t.Error("the worker does not say what it has applied")
+		}
+		const row = "schedule_task_type WHERE execute_number = 10 AND stall_after_ms = 420000 AND NOT count_in_outage"
+		if count(t, db, row) != 1 {
+			t.Errorf("the row is not what the file states: %s", s.run("task show settle"))
+		}
+	})
+}
+
 // The doctor compares each worker's own settings with the database, without the worker's file.
 func TestDoctorComparesWorkersSettings(t *testing.T) {
 	t.Parallel()
