@@ -99,6 +99,7 @@ var sets = map[string][]string{
 	"everything":         {everything},
 	"without sidecar":    {required, "witness: {enabled: false}"},
 	"without migration":  {required, "migrate: {enabled: false}"},
+	"without apply":      {required, "migrate: {applySettings: false}"},
 	"without budget":     {required, "worker: {podDisruptionBudget: {enabled: false}}"},
 	"own autoscaler":     {required, "worker: {replicas: null, service: {enabled: true}}\nnetworkPolicy: {workerFrom: [{podSelector: {}}]}"},
 	"none":               {required, "worker: {replicas: 0}"},

@@ -99,6 +99,8 @@ func TestContainersRun(t *testing.T) {
 			n := newNode(t, texts...)
 			n.makeOrders(t)
 			n.start(t, "shop-migrate", "migrate").wantExit(0)
+			n.start(t, "shop-migrate", "apply").wantExit(0)
+			n.wantApplied(t, name != "no own_sign")
 			stops := []*process{n.start(t, "shop", "worker")}
 			if name != "without sidecar" {
 				stops = append(stops, n.start(t, "shop", "witness"))
@@ -111,6 +113,23 @@ func TestContainersRun(t *testing.T) {
 				p.wantExit(0)
 			}
 		})
+	}
+}
+
+// wantApplied checks that the settings are applied before the first worker starts, in the environment of the workers.
+func (n *node) wantApplied(t *testing.T, test bool) {
+	t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(n.root, "shop.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sign string
+	err = db.QueryRowContext(t.Context(), "SELECT DISTINCT own_sign FROM schedule_queue").Scan(&sign)
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if sign == "TEST" != test {
+		t.Errorf("the queues are those of %s: want TEST %t", sign, test)
 	}
 }
 

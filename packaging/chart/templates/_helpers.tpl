@@ -21,6 +21,15 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- with .Values.image.digest }}{{ $repository }}@{{ . }}{{ else }}{{ $repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
+{{/* The flag --own-sign among arguments, for another command: the workers' environment has its own queues. */}}
+{{- define "rota.ownSign" -}}
+{{- $named := false -}}
+{{- range . -}}
+{{- if or $named (eq . "--own-sign") (hasPrefix "--own-sign=" .) }}, {{ quote . }}{{ end -}}
+{{- $named = eq . "--own-sign" -}}
+{{- end -}}
+{{- end }}
+
 {{/* Seconds of a duration such as 1m30s, rounded up. */}}
 {{- define "rota.seconds" -}}
 {{- $sum := 0.0 -}}
