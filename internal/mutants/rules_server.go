@@ -232,7 +232,7 @@ var serverMutants = []mutant{
 	},
 	{
 		"S17", "a watch that began in the future never begins again",
-		"heartbeat", "watching_since > v.since AND NOT watching_since > %s THEN",
+		"renewLease", "watching_since > v.since AND NOT watching_since > %s THEN",
 		"watching_since > v.since OR watching_since > %s THEN",
 		"TestConformance",
 	},
