@@ -227,7 +227,7 @@ func (d clockDealer) Select(ctx context.Context, s processor.Selection) ([]int64
 
 func (d clockDealer) Key(id int64) string { return fmt.Sprint(id) }
 
-func (d clockDealer) Backlog(ctx context.Context, s processor.Selection) (processor.Backlog, error) {
+func (d clockDealer) Backlog(context.Context, processor.Selection) (processor.Backlog, error) {
 	return processor.Backlog{Items: 10}, nil
 }
 
