@@ -39,7 +39,11 @@ func (c *Center) AgePrepared(t testing.TB, by time.Duration) {
 func (c *Center) ClosePrepared(t testing.TB) {
 	t.Helper()
 	c.eachPrepared(t, func(s *sqldb.Statement) error {
-		stmt := reflect.ValueOf(s.Prepared).Elem()
+		stmt := reflect.ValueOf(s.Prepared)
+		if stmt.Kind() == reflect.Struct { // a wrapper, which embeds the statement of the driver
+			stmt = stmt.FieldByName("Stmt").Elem()
+		}
+		stmt = stmt.Elem()
 		clone := reflect.New(stmt.Type())
 		clone.Elem().Set(stmt) // the driver refuses to execute a statement that it has closed itself
 		return clone.Interface().(driver.Stmt).Close()

@@ -145,14 +145,14 @@ func TestWorkerChecksStatementsInDataDatabases(t *testing.T) {
 	if last := strings.TrimSpace(stderr); code != 2 || stdout != "" || !strings.Contains(last, want) {
 		t.Errorf("exit code %d, stderr\n%s\nwant %s", code, stderr, want)
 	}
-	if doctor := s.run(1, "doctor"); !strings.Contains(doctor, "PROBLEM  statements   settle: tasks.settle.dealer.sql.execute in "+s.names[0]+",") {
-		t.Errorf("doctor\n%s", doctor)
-	}
 
 	p := startRota(t, s.dir, nil, "worker", "-c", "rota.yaml", "--data", s.names[0]+"=postgres://app:secret@127.0.0.1:1/shop")
 	eventually(t, "the others are settled", func() bool { return s.count(s.names[1], "orders WHERE state = 'SETTLED'") == 1 })
 	if line := p.logged("statements not checked: the data database cannot be used"); line["database"] != "postgres://app@127.0.0.1:1/shop" {
 		t.Errorf("log of the start: %v", line)
+	}
+	if doctor := s.run(1, "doctor"); !strings.Contains(doctor, "PROBLEM  statements   settle: tasks.settle.dealer.sql.execute in "+s.names[0]+",") {
+		t.Errorf("doctor\n%s", doctor)
 	}
 	eventually(t, "the list says so", func() bool {
 		return regexp.MustCompile(`(?m)^ ` + s.names[0] + ` +UNREACHABLE +- .* the data database ` + s.names[0] + ` cannot be used`).MatchString(s.run(0, "data", "list"))

@@ -62,7 +62,7 @@ func TestWorkerEndsAtAMistake(t *testing.T) {
 			server := testdb.Own(t, testdb.Postgres)
 			db, _ := openOrders(t, server.URL(), 1)
 			execute(t, db, "CREATE ROLE locked LOGIN PASSWORD 'secret'")
-			execute(t, db, `COPY (SELECT 1) TO PROGRAM 'sed -i "1i host all locked all scram-sha-256" pg_hba.conf'`)
+			execute(t, db, `COPY (SELECT 1) TO PROGRAM 'cat >/dev/null; sed -i "1i host all locked all scram-sha-256" pg_hba.conf'`)
 			if err := db.Close(); err != nil {
 				t.Fatal(err)
 			}

@@ -234,7 +234,7 @@ var fenceMutants = []mutant{
 		"L5", "a raise that waits for one queue holds the lock of all",
 		"newItems", "if err := r.take(ctx, t, rows); err != nil {",
 		"if err := cmp.Or(r.lockItems(ctx, t), r.take(ctx, t, rows)); err != nil {",
-		"TestDataRaiseHoldsNoOtherRow/postgres",
+		"TestDataRaiseHoldsNoOtherRow/other_items/postgres",
 	},
 	{
 		"F11", "a raise does not wait for earlier transactions",

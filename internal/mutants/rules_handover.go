@@ -238,8 +238,8 @@ var handoverMutants = []mutant{
 	},
 	{
 		"N3", "the servers of other environments are not asked before a setting changes",
-		"Unsuited", "if !everywhere {",
-		"if true {",
+		"Unsuited", "if everywhere {",
+		"if false {",
 		"TestConformance/.*/N3_suit",
 	},
 	{

@@ -105,7 +105,7 @@ func Starting(t testing.TB) (server *Server, finish func()) {
 	// It recovers from an archive that answers when a file is gone. The keeper waits meanwhile.
 	hold := filepath.Join(server.dir, "data", "hold")
 	must(t, run(server, `ALTER SYSTEM SET restore_command = 'while [ -e hold ]; do sleep 0.05; done; false'`,
-		`COPY (SELECT 1) TO PROGRAM 'touch hold recovery.signal'`))
+		`COPY (SELECT 1) TO PROGRAM 'cat >/dev/null; touch hold recovery.signal'`))
 	must(t, server.Stop())
 	started := make(chan error, 1)
 	go func() { started <- server.Start() }()
