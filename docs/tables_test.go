@@ -167,7 +167,7 @@ var families = map[string]string{
 
 func readRelations(ctx context.Context, db *sql.DB, d schema.Dialect) (map[string]relation, error) {
 	all := map[string]relation{}
-	err := each(ctx, db, catalog[d][0], func(rows *sql.Rows) error {
+	err := each(ctx, db, catalog[d.Family()][0], func(rows *sql.Rows) error {
 		var table, column, kind string
 		var null bool
 		err := rows.Scan(&table, &column, &kind, &null)
@@ -183,7 +183,7 @@ func readRelations(ctx context.Context, db *sql.DB, d schema.Dialect) (map[strin
 	if err != nil {
 		return nil, err
 	}
-	return all, each(ctx, db, catalog[d][1], func(rows *sql.Rows) error {
+	return all, each(ctx, db, catalog[d.Family()][1], func(rows *sql.Rows) error {
 		var table, index, columns string
 		var key, unique bool
 		err := rows.Scan(&table, &index, &columns, &key, &unique)
