@@ -105,7 +105,7 @@ func TestReturnIsChecked(t *testing.T) {
 	}{
 		{manager.Config{ReturnWithin: time.Second}, "return_within (1s) needs a name, by which the process is known when it returns"},
 		{manager.Config{Name: "a", ReturnWithin: 2 * time.Hour}, "return_within (2h0m0s) must be between 0s and 1h0m0s"},
-		{manager.Config{Name: "a\nb"}, `name ("a\nb") must have at most 100 bytes, and no control characters`},
+		{manager.Config{Name: "a\nb"}, `name ("a\nb") must be UTF-8 with at most 100 bytes, and no control characters`},
 	} {
 		if _, err := manager.New(nil, test.config, manager.Serve("settle", &work{}, manager.Settings{})); err == nil || err.Error() != test.want {
 			t.Errorf("%+v: %v, want %s", test.config, err, test.want)

@@ -72,7 +72,7 @@ func reads(c *center.Center) map[string]read {
 			}
 			return err
 		}},
-		"doctor": {101, func(ctx context.Context) error { _, err := ops.New(c).Diagnose(ctx, ""); return err }},
+		"doctor": {106, func(ctx context.Context) error { _, err := ops.New(c).Diagnose(ctx, ""); return err }},
 	}
 }
 
