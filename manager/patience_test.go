@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,7 +56,7 @@ func TestShortIntervalsCostNoOtherLease(t *testing.T) {
 		if err := w.Ready(); err != nil {
 			t.Fatal(err)
 		}
-		late.by = time.Second
+		late.by.Store(int64(time.Second))
 		time.Sleep(20 * time.Second)
 		for range 30 {
 			before := cl.executed("healthy")
@@ -64,7 +65,7 @@ func TestShortIntervalsCostNoOtherLease(t *testing.T) {
 				t.Fatalf("%d items of the healthy task type in ten seconds, want about 50", n)
 			}
 		}
-		late.by = 0
+		late.by.Store(0)
 		time.Sleep(10 * time.Second)
 		if err := w.Ready(); err != nil {
 			t.Error(err)
@@ -75,10 +76,10 @@ func TestShortIntervalsCostNoOtherLease(t *testing.T) {
 	})
 }
 
-// lateHeartbeats makes connections on which each statement waits first. The test changes by while no statement begins.
+// lateHeartbeats makes connections on which each statement waits first, for by.
 type lateHeartbeats struct {
 	inner *sql.DB
-	by    time.Duration
+	by    atomic.Int64
 }
 
 // Driver implements driver.Connector.
@@ -126,7 +127,7 @@ func (c lateConn) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(max(c.late.by, time.Nanosecond)):
+	case <-time.After(max(time.Duration(c.late.by.Load()), time.Nanosecond)):
 		return nil
 	}
 }
