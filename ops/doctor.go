@@ -70,7 +70,7 @@ func (d *diagnosis) list(kind condition.Kind, text string, things []string) {
 	}
 }
 
-// names returns queues or keys as lists show them: those that look like others are quoted.
+// names returns queues or keys as lists show them: names that look like others are quoted.
 func names(ids []string) []string {
 	shown := make([]string, len(ids))
 	for i, id := range ids {

@@ -178,7 +178,7 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 	return true, endRun(ctx, t, runID, run.State, state, why, sum)
 }
 
-// CancelAll cancels all open runs of a task type whose roster is deleted, and drops those that are still to be made. A
+// CancelAll cancels all open runs of a task type whose roster is deleted, and deletes its submissions (R21). A
 // tick of their dependants' task types resolves the dependants.
 func CancelAll(ctx context.Context, l *roster.LockTx) error {
 	if _, err := l.Exec(ctx, `DELETE FROM schedule_submission WHERE task_type = ? AND own_sign = ?`, l.TaskType,

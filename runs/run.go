@@ -97,8 +97,8 @@ type Run struct {
 	ItemsAtLeast bool `json:"items_at_least"`
 
 	ScheduledAt time.Time `json:"scheduled_at"` // the trigger's slot, or when it was submitted
-	// SlotEnd is the next slot of the trigger, as it was when it fired: the end of the time of which a periodic run does
-	// the work. Zero if there is none, also for a run that was submitted or fired by hand.
+	// SlotEnd is the next slot of the trigger, as the schedule was when it fired. A periodic run works the time from its
+	// slot to SlotEnd. Zero if there is none, also for a run that was submitted or fired by hand.
 	SlotEnd    time.Time `json:"slot_end_at,omitzero"`
 	TimeZone   string    `json:"time_zone"` // of the trigger. Defaults to UTC.
 	CreatedAt  time.Time `json:"created_at"`

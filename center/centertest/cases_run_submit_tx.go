@@ -138,7 +138,7 @@ func testSubmitTx(t *testing.T, c *center.Center) {
 	})
 }
 
-// testSubmitTxWaits checks who waits for a transaction that has submitted a run.
+// testSubmitTxWaits checks which transactions wait for one that has submitted a run.
 func testSubmitTxWaits(t *testing.T, c *center.Center) {
 	if c.Roster().DB.OneWriter {
 		t.Skip("all writers wait for a transaction")

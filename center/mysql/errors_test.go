@@ -274,7 +274,7 @@ func (s *scene) run(conn *sql.Conn, statements []string) {
 	}
 }
 
-// as returns the URL for a new user, who has no rights that overrule read_only.
+// as returns the URL for a new user without the rights that overrule read_only.
 func (s *scene) as(limits string) string {
 	s.t.Helper()
 	name := "u" + strings.ToLower(rand.Text())

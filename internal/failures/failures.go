@@ -123,7 +123,7 @@ func (l Log) readDead(ctx context.Context, taskType string, partition int64, que
 }
 
 // first is what Load learns first. Few queues have failed items, and a process that starts asks for all of its queues:
-// so one statement tells those that have none.
+// so one statement tells which have none.
 type first struct {
 	Version int64 // partition_version of the roster
 	Moved   bool  // there are failed items of an earlier one: their queue may be another one now
