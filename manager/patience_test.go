@@ -2,7 +2,6 @@ package manager_test
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"path/filepath"
 	"sync/atomic"
@@ -22,26 +21,21 @@ func TestShortIntervalsCostNoOtherLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := sqlite.URL("sqlite:" + filepath.Join(t.TempDir(), "roster"))
-		prompt := d.Pool
+		connect := d.Connector
 		var late lateHeartbeats
-		d.Pool = func(r sqldb.Role, o sqldb.PoolOptions) (*sql.DB, error) {
+		d.Connector = func(r sqldb.Role, o sqldb.PoolOptions) (driver.Connector, error) {
+			c, err := connect(r, o)
 			if r != sqldb.RoleHeartbeat {
-				return prompt(r, o)
+				return c, err
 			}
-			inner, err := prompt(r, o)
-			late.inner = inner
-			return sql.OpenDB(&late), err
+			late.Connector = c
+			return &late, err
 		}
 		c, err := center.Open(t.Context(), d, center.Options{Schema: center.SchemaCreate})
 		if err != nil {
 			t.Fatal(err)
 		}
 		cl := &cluster{T: t, c: c, inFlight: map[int]string{}, done: map[string]int{}, first: map[string]time.Time{}, logged: new(lockedBuffer)}
-		t.Cleanup(func() {
-			if err := late.inner.Close(); err != nil {
-				t.Error(err)
-			}
-		})
 		t.Cleanup(cl.close)
 		healthy, short := fast, fast
 		short.HeartbeatInterval, short.JudgeDeadInterval = 100*time.Millisecond, time.Second
@@ -78,34 +72,23 @@ func TestShortIntervalsCostNoOtherLease(t *testing.T) {
 
 // lateHeartbeats makes connections on which each statement waits first, for by.
 type lateHeartbeats struct {
-	inner *sql.DB
-	by    atomic.Int64
+	driver.Connector
+	by atomic.Int64
 }
 
-// Driver implements driver.Connector.
-func (l *lateHeartbeats) Driver() driver.Driver { return l.inner.Driver() }
-
 // Connect implements driver.Connector.
-func (l *lateHeartbeats) Connect(ctx context.Context) (conn driver.Conn, err error) {
-	own, err := l.inner.Conn(ctx)
+func (l *lateHeartbeats) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := l.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	err = own.Raw(func(c any) error {
-		conn = lateConn{c.(sqldb.OwnConn), own, l}
-		return nil
-	})
-	return conn, err
+	return lateConn{conn.(sqldb.OwnConn), l}, nil
 }
 
 type lateConn struct {
 	sqldb.OwnConn
-	own  *sql.Conn
 	late *lateHeartbeats
 }
-
-// Close implements driver.Conn.
-func (c lateConn) Close() error { return c.own.Close() }
 
 // ExecContext implements driver.ExecerContext.
 func (c lateConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {

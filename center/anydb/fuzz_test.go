@@ -22,7 +22,7 @@ func FuzzURL(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
 		d := anydb.URL(raw)
-		if d.Err == nil && (d.Dialect == nil || d.Pool == nil) {
+		if d.Err == nil && (d.Dialect == nil || d.Connector == nil) {
 			t.Errorf("%q is neither understood nor refused", raw)
 		}
 		shown := d.Address

@@ -46,8 +46,8 @@ func Connector(c sqldriver.Connector) sqldb.Database {
 	return sqldb.Database{
 		Dialect: dialect,
 		Address: fmt.Sprintf("mysql (connections of %T)", c),
-		Pool: func(r sqldb.Role, o sqldb.PoolOptions) (*sql.DB, error) {
-			return sql.OpenDB(sessions(r, newOwn(c, r, o, nil), newOwn(c, r, o, map[string]string{syncVariable: syncWait}))), nil
+		Connector: func(r sqldb.Role, o sqldb.PoolOptions) (sqldriver.Connector, error) {
+			return sessions(r, newOwn(c, r, o, nil), newOwn(c, r, o, map[string]string{syncVariable: syncWait})), nil
 		},
 		Probe: func(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
 			d, err := probe(ctx, db)

@@ -36,12 +36,8 @@ func URL(raw string) sqldb.Database {
 		Dialect: dialect,
 		Address: u.Address(),
 		Local:   local(u),
-		Pool: func(r sqldb.Role, o sqldb.PoolOptions) (*sql.DB, error) {
-			c, err := connector(u, r, o)
-			if err != nil {
-				return nil, err
-			}
-			return sql.OpenDB(c), nil
+		Connector: func(r sqldb.Role, o sqldb.PoolOptions) (sqldriver.Connector, error) {
+			return connector(u, r, o)
 		},
 		Probe:       probe,
 		CheckTx:     checkTx,

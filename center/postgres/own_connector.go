@@ -37,14 +37,12 @@ func Connector(c driver.Connector) sqldb.Database {
 		return sqldb.Database{Err: errors.New("postgres.Connector: the connector is nil")}
 	}
 	return sqldb.Database{
-		Dialect: dialect,
-		Address: fmt.Sprintf("postgres (connections of %T)", c),
-		Pool: func(sqldb.Role, sqldb.PoolOptions) (*sql.DB, error) {
-			return sql.OpenDB(asking{c}), nil
-		},
-		Probe:   probe,
-		CheckTx: checkTx,
-		Notes:   ownNotes,
+		Dialect:   dialect,
+		Address:   fmt.Sprintf("postgres (connections of %T)", c),
+		Connector: func(sqldb.Role, sqldb.PoolOptions) (driver.Connector, error) { return asking{c}, nil },
+		Probe:     probe,
+		CheckTx:   checkTx,
+		Notes:     ownNotes,
 	}
 }
 

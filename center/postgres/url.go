@@ -33,12 +33,8 @@ func URL(raw string) sqldb.Database {
 		Dialect: dialect,
 		Address: t.url.Address(),
 		Local:   local(t.config),
-		Pool: func(r sqldb.Role, o sqldb.PoolOptions) (*sql.DB, error) {
-			c, err := connector(t.config, r, o)
-			if err != nil {
-				return nil, err
-			}
-			return sql.OpenDB(c), nil
+		Connector: func(r sqldb.Role, o sqldb.PoolOptions) (driver.Connector, error) {
+			return connector(t.config, r, o)
 		},
 		Listen:  listen(t),
 		Probe:   probe,

@@ -13,7 +13,7 @@ import (
 // Go, so that SQLite has the fake clock in a synctest bubble.
 func init() {
 	sqlite.MustRegisterScalarFunction("rota_now", 0, func(*sqlite.FunctionContext, []driver.Value) (driver.Value, error) {
-		return timeText(time.Now()), nil
+		return timeText(sqldb.FileClock()), nil
 	})
 	sqlite.MustRegisterScalarFunction("rota_ago", 1,
 		func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
@@ -21,7 +21,7 @@ func init() {
 			if !ok { // a text in one row must not fail the statement: NULL compares with nothing
 				return nil, nil
 			}
-			return timeText(time.Now().Add(-sqldb.ClampMillis(ms))), nil
+			return timeText(sqldb.FileClock().Add(-sqldb.ClampMillis(ms))), nil
 		})
 }
 

@@ -98,7 +98,7 @@ func meet(t *testing.T, statements []string) (err error) {
 
 func connTo(t *testing.T, path string) *sql.Conn {
 	t.Helper()
-	pool, err := open(path, sqldb.RoleStore, true)
+	pool, err := URL("sqlite:"+path).Pool(sqldb.RoleStore, sqldb.PoolOptions{Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,8 +30,8 @@ func URL(raw string) sqldb.Database {
 		Address: "sqlite:" + path,
 		Local:   true,
 		Memory:  path == memory,
-		Pool: func(r sqldb.Role, o sqldb.PoolOptions) (*sql.DB, error) {
-			return open(path, r, o.Create)
+		Connector: func(r sqldb.Role, o sqldb.PoolOptions) (driver.Connector, error) {
+			return newConnector(path, r, o.Create)
 		},
 		Probe: func(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
 			return dialect, probe(ctx, db, path)
@@ -40,9 +40,8 @@ func URL(raw string) sqldb.Database {
 	}
 }
 
-// open returns a pool that has not connected yet.
-func open(path string, r sqldb.Role, create bool) (*sql.DB, error) {
-	pool, err := sql.Open("sqlite", "")
+func newConnector(path string, r sqldb.Role, create bool) (driver.Connector, error) {
+	pool, err := sql.Open("sqlite", "") // the driver's own functions are those of the value that it has registered
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +49,7 @@ func open(path string, r sqldb.Role, create bool) (*sql.DB, error) {
 	if r.Brief() {
 		c = preparing(c)
 	}
-	return sql.OpenDB(c), pool.Close()
+	return c, pool.Close()
 }
 
 // connector opens a file. Unless it may create the file, a file that is missing is an error of the connection and not

@@ -46,7 +46,7 @@ func openCounted(c *counting) (*sqldb.DB, error) {
 			}
 			return sqldb.Other
 		}},
-		Pool: func(sqldb.Role, sqldb.PoolOptions) (*sql.DB, error) { return sql.OpenDB(c), nil },
+		Connector: func(sqldb.Role, sqldb.PoolOptions) (driver.Connector, error) { return c, nil },
 	}, sqldb.PoolOptions{})
 }
 

@@ -3,6 +3,7 @@ package sqldb
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"time"
 )
@@ -20,8 +21,8 @@ type Database struct {
 	// Err is what is wrong with the URL. If it is not nil, the other fields are not set.
 	Err error
 
-	// Pool returns a pool of connections for a role, which are not connected yet.
-	Pool func(r Role, o PoolOptions) (*sql.DB, error)
+	// Connector returns what makes the connections of the pool of a role. It does not connect.
+	Connector func(r Role, o PoolOptions) (driver.Connector, error)
 
 	// Probe asks the server for its vendor and version, and returns the dialect to speak with it. Servers of several
 	// vendors may answer to one URL. Probe refuses a server on which the promises of the roster cannot hold.
@@ -45,6 +46,15 @@ type Database struct {
 
 	// Node asks which node of a cluster a connection leads to. Nil if the database has no clusters.
 	Node func(context.Context, *sql.Conn) (Node, error)
+}
+
+// Pool returns a pool of connections for a role, which are not connected yet.
+func (d Database) Pool(r Role, o PoolOptions) (*sql.DB, error) {
+	c, err := d.Connector(r, o)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(c), nil
 }
 
 // Node is what the node of a cluster says about itself and about the session that asks.

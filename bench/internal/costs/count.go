@@ -2,7 +2,6 @@ package costs
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"io"
 	"net"
@@ -24,52 +23,35 @@ type counter struct {
 
 // in returns the database with connections that the counter counts.
 func (n *counter) in(d center.Database) center.Database {
-	open := d.Pool
-	d.Pool = func(r sqldb.Role, o sqldb.PoolOptions) (*sql.DB, error) {
-		pool, err := open(r, o)
-		if err != nil {
-			return nil, err
-		}
-		return sql.OpenDB(connector{pool, n}), nil
+	connect := d.Connector
+	d.Connector = func(r sqldb.Role, o sqldb.PoolOptions) (driver.Connector, error) {
+		c, err := connect(r, o)
+		return connector{c, n}, err
 	}
 	return d
 }
 
-// connector lends connections from a pool.
+// connector makes connections whose statements are counted.
 type connector struct {
-	pool *sql.DB
-	n    *counter
+	driver.Connector
+	n *counter
 }
 
 // Connect implements driver.Connector.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	lent, err := c.pool.Conn(ctx)
+	made, err := c.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	counted := &conn{lent: lent, n: c.n}
-	return counted, lent.Raw(func(raw any) error {
-		counted.Conn = raw.(driver.Conn)
-		return nil
-	})
+	return &conn{Conn: made, n: c.n}, nil
 }
-
-// Driver implements driver.Connector.
-func (c connector) Driver() driver.Driver { return c.pool.Driver() }
-
-// Close implements io.Closer, for the end of the pool that has the connector.
-func (c connector) Close() error { return c.pool.Close() }
 
 // conn is a connection whose statements are counted.
 type conn struct {
 	driver.Conn
-	lent *sql.Conn // keeps the connection from others
 	n    *counter
 	inTx bool
 }
-
-// Close implements driver.Conn.
-func (c *conn) Close() error { return c.lent.Close() }
 
 // BeginTx implements driver.ConnBeginTx.
 func (c *conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
