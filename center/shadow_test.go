@@ -45,7 +45,9 @@ func TestOperatorsOfOthersDoNotRun(t *testing.T) {
 			$$BEGIN RAISE EXCEPTION 'the operator of another role runs'; END$$`,
 			`CREATE OPERATOR `+o.operator+` (LEFTARG = `+o.left+`, RIGHTARG = `+o.right+`, FUNCTION = `+name+`)`)
 	}
-	centertest.RunAbout(t, url, centertest.Clock)
+	if !testing.Short() { // it is the rest of the statements, and takes minutes
+		centertest.RunAbout(t, url, centertest.Clock)
+	}
 	c := centertest.Open(t, url, center.Options{})
 	sendHeartbeats(t, c, 3)
 	if n := preparedInPostgres(t, c.HeartbeatPool()); n != 2 {
