@@ -2,6 +2,7 @@
 // notice. It exits 1 if a broken rule goes unnoticed.
 //
 //	go run ./internal/mutants [NAME...]   tries the mutants whose name contains one of the words; all by default
+//	go run ./internal/mutants -sim 30s    plays random histories instead of the tests, for as long (package sim)
 //	go run ./internal/mutants -list       prints the table of the rules, their mutants and the tests that notice
 //
 // A mutant that does not apply or does not compile is an error. The command needs the databases of the tests; `make mutants`
@@ -17,16 +18,18 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 func main() {
 	list := flag.Bool("list", false, "print the mutants and try none")
+	sim := flag.Duration("sim", 0, "play random histories for so long instead of the tests that must notice")
 	flag.Parse()
 	if *list {
 		printTable()
 		return
 	}
-	survivors, err := run(flag.Args())
+	survivors, err := run(flag.Args(), *sim)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
@@ -43,7 +46,7 @@ func printTable() {
 	}
 }
 
-func run(words []string) (survivors int, err error) {
+func run(words []string, sim time.Duration) (survivors int, err error) {
 	dir, err := os.MkdirTemp("", "rota-mutants-")
 	if err != nil {
 		return 0, err
@@ -60,7 +63,7 @@ func run(words []string) (survivors int, err error) {
 		if !m.named(words) {
 			continue
 		}
-		result, tryErr := m.try(source)
+		result, tryErr := m.try(source, sim)
 		if tryErr != nil { // the others are tried all the same
 			result, err = tryErr.Error(), errors.Join(err, tryErr)
 		}
@@ -109,9 +112,12 @@ func (m mutant) named(words []string) bool {
 
 const survived = "SURVIVED"
 
-// try breaks the rule in the copy of the module, runs the tests, and restores the file. A mutant that does not apply or
+// histories is the test that plays random histories.
+const histories = "TestHistories"
+
+// try breaks the rule in the copy of the module, runs the tests or the simulator, and restores the file. A mutant that does not apply or
 // does not compile is an error: no test has caught it.
-func (m mutant) try(source *module) (result string, err error) {
+func (m mutant) try(source *module, sim time.Duration) (result string, err error) {
 	p, err := source.find(m)
 	if err != nil {
 		return "", err
@@ -125,7 +131,12 @@ func (m mutant) try(source *module) (result string, err error) {
 	}
 	defer func() { err = errors.Join(err, os.WriteFile(p.file, []byte(p.text), 0o600)) }()
 	// SQLite is the quickest, and most mutants are noticed there. The others are tried on all databases.
-	for _, environment := range [][]string{{"ROTA_TEST_DATABASES=sqlite"}, nil} {
+	environments := [][]string{{"ROTA_TEST_DATABASES=sqlite"}, nil}
+	if sim > 0 {
+		dir, args = source.tests[histories][0], []string{"-run", "^" + histories + "$"}
+		environments = [][]string{{"ROTA_SIM=" + sim.String()}}
+	}
+	for _, environment := range environments {
 		out, err := goIn(dir, environment,
 			append([]string{"test", "-vet=off", "-failfast", "-count=1", "-timeout=5m"}, args...)...)
 		switch {

@@ -1,0 +1,290 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/processor"
+)
+
+// drawing draws a history. It first draws which kinds of options and faults the history has (a swarm), so that a few of
+// them meet often, and then the steps.
+type drawing struct {
+	*rand.Rand
+	h      *history
+	length time.Duration
+	kinds  map[string]bool
+	verbs  []*ops.Verb
+}
+
+// draw returns the history of a seed.
+func draw(seed uint64) *history {
+	d := &drawing{
+		Rand: rand.New(rand.NewPCG(seed, 3)), h: &history{seed: seed}, kinds: map[string]bool{},
+	}
+	d.length = time.Duration(40+d.IntN(100)) * time.Second
+	d.h.processes, d.h.data = 2+d.IntN(3), d.IntN(2)
+	if d.maybe(20) {
+		d.h.returns = d.seconds(5, 30)
+	}
+	for _, kind := range stepKinds {
+		d.kinds[kind.name] = d.IntN(100) < 40
+	}
+	for _, verb := range ops.Verbs() {
+		if d.IntN(3) == 0 && unplayed[verb.Name] == "" {
+			d.verbs = append(d.verbs, verb)
+		}
+	}
+	for i := range 1 + d.IntN(3) {
+		d.h.tasks = append(d.h.tasks, d.task(fmt.Sprintf("t%d", i)))
+	}
+	for _, t := range d.h.tasks {
+		d.step(0, "items", t.name, fmt.Sprint(10+d.IntN(60)), d.fate(t))
+	}
+	for _, kind := range stepKinds {
+		if d.kinds[kind.name] {
+			for range 1 + d.IntN(kind.most) {
+				kind.draw(d, time.Duration(d.Int64N(int64(d.length))))
+			}
+		}
+	}
+	slices.SortStableFunc(d.h.steps, func(a, b step) int { return int(a.at - b.at) })
+	return d.h
+}
+
+func (d *drawing) step(at time.Duration, words ...string) {
+	d.h.steps = append(d.h.steps, step{at.Round(100 * time.Millisecond), words})
+}
+
+// one returns one of some words.
+func (d *drawing) one(words ...string) string { return words[d.IntN(len(words))] }
+
+// maybe reports true for a part of all calls, in percent.
+func (d *drawing) maybe(percent int) bool { return d.IntN(100) < percent }
+
+func (d *drawing) seconds(least, most int) time.Duration {
+	return time.Duration(least*1000+d.IntN((most-least)*1000)) * time.Millisecond
+}
+
+func (d *drawing) process() string { return string(rune('a' + d.IntN(d.h.processes))) }
+
+func (d *drawing) taskSpec() taskSpec { return d.h.tasks[d.IntN(len(d.h.tasks))] }
+
+// dealers are what the dealers of tasks offer.
+var dealers = []string{
+	"", "Keyed", "Keyed", "Keyed Paged", "Keyed Ordered", "Keyed Ordered Paged", "Keyed Discarder", "Keyed Ordered Discarder",
+	"Cursored", "Keyed Cursored", "SetSelector", "Keyed SetSelector",
+}
+
+// optional are settings that a task may have, besides those that make failures short.
+var optional = []string{
+	"thread_number=1", "thread_number=3", "fetch_number=5", "fetch_number=20", "execute_number=3", "execute_number=10",
+	"processor_type=NOTSLEEP", "max_in_flight=4", "max_queues_per_server=3", "max_servers=2", "queue_max_in_flight=1",
+	"queue_rate_per_second=5", "rate_per_second=20", "count_in_outage=true", "on_dead=PASS", "batch_timeout=5s",
+	"splittable=true", "splittable=true", "max_recoveries=2", "failing_after=3", "sleep_time_interval=1s", "drain_timeout=10s",
+	"database=d0", "database=d0", "takes=3s", "stall_after=20s", "peeks", "counts", "counts", "balance=LOAD", "require=zone=x",
+	"prefer=zone=y", "spread=zone", "permit_run_start_time=0/20~*~*~*~*~?",
+	"permit_run_end_time=10/20~*~*~*~*~?",
+}
+
+// task draws a task that a worker accepts.
+func (d *drawing) task(name string) taskSpec {
+	for {
+		words := []string{
+			d.one("intx", "intx", "fence", "plain"), fmt.Sprintf("queues=%d", 1+d.IntN(6)), "sleep_time_nodata=2s",
+			"item_retry=1s", "item_retry_max=5s", "item_max_attempts=3", "queue_retry=1s",
+		}
+		words = append(strings.Fields(dealers[d.IntN(len(dealers))]), words...)
+		if d.maybe(50) {
+			words = append(words, "heartbeat_interval=1s", "judge_dead_interval=5s")
+		}
+		if d.maybe(25) {
+			words = append(words, "mode=RUN")
+			if d.maybe(60) {
+				words = append(words, fmt.Sprintf("every=%ds", 10+d.IntN(50)))
+			} else if n := len(d.h.tasks); n > 0 && slices.Contains(d.h.tasks[n-1].words, "mode=RUN") {
+				words = append(words, "after="+d.h.tasks[n-1].name)
+			}
+		}
+		seen := map[string]bool{}
+		for range d.IntN(6) {
+			word := optional[d.IntN(len(optional))]
+			if name, _, _ := strings.Cut(word, "="); !seen[name] && (name != "database" || d.h.data > 0) {
+				words, seen[name] = append(words, word), true
+			}
+		}
+		spec := taskSpec{name, words}
+		if t, err := spec.task(); err == nil && accepted(t) {
+			return spec
+		}
+	}
+}
+
+// accepted reports whether the options of a task do not contradict each other.
+func accepted(t *task) bool {
+	databases := 0
+	if t.settings.Database != "" {
+		databases = 1
+	}
+	s := t.settings
+	return s.Validate() == nil && t.offers.Check(processor.Settings{
+		Runs: s.Mode == center.ModeRun, NotSleep: s.ProcessorType == center.ProcessorNotSleep, Splittable: s.Splittable,
+		QueueRatePerSecond: s.QueueRatePerSecond, QueueMaxInFlight: s.QueueMaxInFlight,
+	}, databases) == nil
+}
+
+// fate draws the fate of an item.
+func (d *drawing) fate(t taskSpec) string {
+	// Poison dies, and does not stop its queue for good.
+	singled := slices.Contains(t.words, "Keyed")
+	if slices.Contains(t.words, "Cursored") { // nothing else succeeds in a process that has only this queue
+		singled = slices.Contains(t.words, "count_in_outage=true")
+	}
+	switch {
+	case singled && d.kinds["poison"] && d.maybe(60):
+		return fatePoison
+	case d.kinds["failures"] && d.maybe(60):
+		return fateOnce
+	case d.kinds["killers"] && d.maybe(40):
+		return fateKiller
+	}
+	return fateFine
+}
+
+// stepKind is a kind of steps. A history has at most so many of it. Kinds without a draw are those of items.
+type stepKind struct {
+	name string
+	most int
+	draw func(d *drawing, at time.Duration)
+}
+
+var stepKinds = []stepKind{
+	{"poison", 1, func(*drawing, time.Duration) {}},
+	{"failures", 1, func(*drawing, time.Duration) {}},
+	{"killers", 2, func(d *drawing, at time.Duration) { d.step(at, "start", d.process()) }},
+	{"items", 5, func(d *drawing, at time.Duration) {
+		if t := d.taskSpec(); !slices.Contains(t.words, "mode=RUN") {
+			d.step(at, "items", t.name, fmt.Sprint(1+d.IntN(40)), d.fate(t))
+		}
+	}},
+	{"kill", 3, func(d *drawing, at time.Duration) {
+		p := d.process()
+		d.step(at, "kill", p)
+		if d.maybe(70) {
+			d.step(at+d.seconds(0, 20), "start", p)
+		}
+	}},
+	{"leave", 2, func(d *drawing, at time.Duration) {
+		p := d.process()
+		d.step(at, "leave", p)
+		if d.maybe(70) {
+			d.step(at+d.seconds(1, 20), "start", p)
+		}
+	}},
+	{"join", 2, func(d *drawing, at time.Duration) { d.step(at, "start", string(rune('e'+d.IntN(2)))) }},
+	{"stop", 3, func(d *drawing, at time.Duration) {
+		p := d.process()
+		d.step(at, "stop", p)
+		d.step(at+d.seconds(1, 40), "go", p)
+	}},
+	{"slow", 2, func(d *drawing, at time.Duration) {
+		p := d.process()
+		d.step(at, "link", p, fmt.Sprintf("delay=%s", d.seconds(0, 3)))
+		d.step(at+d.seconds(5, 30), "link", p, "ok")
+	}},
+	{"lossy", 3, func(d *drawing, at time.Duration) {
+		p := d.process()
+		d.step(at, "link", p, fmt.Sprintf("%s=0.%02d", d.one("lose", "reply", "abort"), 1+d.IntN(30)), "delay=100ms")
+		d.step(at+d.seconds(5, 40), "link", p, "ok")
+	}},
+	{"cut", 2, func(d *drawing, at time.Duration) {
+		p := d.process()
+		d.step(at, "link", p, "cut")
+		d.step(at+d.seconds(1, 40), "link", p, "ok")
+	}},
+	{"clock", 2, func(d *drawing, at time.Duration) {
+		d.step(at, "clock", (time.Duration(d.IntN(60)-30) * time.Second).String())
+	}},
+	{"loss", 1, func(d *drawing, at time.Duration) {
+		d.step(at, "backup")
+		d.step(at+d.seconds(1, 20), "restore")
+	}},
+	{"outage", 2, func(d *drawing, at time.Duration) {
+		t := d.taskSpec().name
+		d.step(at, "out", t)
+		d.step(at+d.seconds(3, 60), "back", t)
+	}},
+	{"verbs", 10, func(d *drawing, at time.Duration) {
+		if len(d.verbs) > 0 {
+			if words := d.verb(d.verbs[d.IntN(len(d.verbs))]); words != nil {
+				d.step(at, words...)
+			}
+		}
+	}},
+}
+
+// unplayed are the verbs that no history has, with the reason.
+var unplayed = map[string]string{
+	"task delete":  "the oracle then has no items to expect",
+	"task apply":   "it writes what task set writes, from a file",
+	"queue add":    "the queues of all tasks are numbers",
+	"queue remove": "the queues of all tasks are numbers",
+}
+
+// values are values of arguments that name nothing.
+var values = map[string][]string{
+	"total": {"2", "3", "4", "6", "8"}, "weight": {"0", "1", "2", "3"}, "rate-per-second": {"2", "20"},
+	"max-in-flight": {"1", "3"}, "key": {"k1", "k2", "k3"}, "priority": {"0", "5"}, "every": {"7s", "20s"},
+	"overlap": {"SKIP", "WAIT"}, "misfire": {"ONE", "SKIP", "ALL"}, "from": {"2000-01-01T00:00:00Z"},
+	"to": {"2000-01-01T00:01:00Z"}, "same-work": {"true"}, "parallel": {"1", "2"}, "all": {"true"}, "attempts": {"1", "2"},
+	"reverse": {"true", "false"}, "labels": {"zone=x", "zone=y"},
+}
+
+// settings are assignments of the verb task set.
+var settings = []string{
+	"queues=1", "queues=2", "queues=3", "queues=5", "queues=8", "thread_number=1", "thread_number=4", "fetch_number=5",
+	"execute_number=1", "execute_number=5", "max_queues_per_server=2", "max_servers=1", "max_in_flight=2", "splittable=true",
+	"splittable=false", "sleep_time_nodata=1s", "judge_dead_interval=20s", "judge_dead_interval=10s", "item_max_attempts=2",
+	"require=zone=x", "require=zone=y", "prefer=zone=x", "spread=zone", "balance=LOAD", "balance=QUEUES",
+	"on_dead=PASS", "on_dead=HOLD", "processor_type=NOTSLEEP", "processor_type=SLEEP",
+}
+
+// verb draws a call of a verb. Nil: it needs what the drawing does not know.
+func (d *drawing) verb(v *ops.Verb) []string {
+	words := []string{"verb", strings.ReplaceAll(v.Name, " ", "_")}
+	setting := false
+	for _, a := range v.Args {
+		of := a.Names
+		switch {
+		case a.Key != "":
+			setting = true
+			continue
+		case of == "task" || of == "run task":
+			words = append(words, a.Name+"="+d.taskSpec().name)
+			continue
+		case of == "trigger" && v.Name == "trigger apply":
+			words = append(words, a.Name+"="+d.one("t0", "extra"))
+			continue
+		case of != "" && of != "choice" && (a.Required() || d.maybe(40)):
+			words = append(words, fmt.Sprintf("%s=?%d", a.Name, d.IntN(8)))
+			continue
+		}
+		list := values[a.Name]
+		wanted := a.Required() || slices.Contains([]string{"total", "from", "to", "every", "same-work", "all"}, a.Name)
+		switch {
+		case list == nil && a.Required():
+			return nil
+		case list != nil && (wanted || d.maybe(30)):
+			words = append(words, a.Name+"="+d.one(list...))
+		}
+	}
+	if setting {
+		words = append(words, d.one(settings...))
+	}
+	return words
+}

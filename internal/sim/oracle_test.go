@@ -1,0 +1,370 @@
+package sim
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/ops"
+)
+
+// The rules, by the words with which a broken one is reported:
+//
+//	at once       no item is executed by two processes at the same time (world.enter)
+//	two owners    an epoch has one owner, until the database has lost history
+//	twice         a fenced item takes effect once
+//	order         the items of an order key take effect in their order
+//	never         every item is done, or is dead with a record
+//	no owner      every queue has a live owner
+//	open          every run has ended
+//	success       a run that has succeeded has done all its items
+//	finding       the doctor finds nothing that the history does not cause
+//	even          the servers of a task own as many queues each, within one, if nothing says otherwise
+//	still         planning again would change nothing
+//	ready         every process that runs has its lease
+//	leave         a process that is told to leave does so, without an error
+//	by itself     no process ends by itself
+//
+// The first three hold at each moment, the others at the end.
+
+// oracle remembers what it has seen.
+type oracle struct {
+	w      *world
+	owners map[string]string // by queue and epoch
+	lossAt time.Time
+}
+
+// sample checks what holds at each moment.
+func (o *oracle) sample() error {
+	if o.lossAt != o.w.lossAt { // nobody has noticed the loss yet (H8)
+		o.lossAt, o.owners = o.w.lossAt, map[string]string{}
+	}
+	return o.each(o.w.oracle.center.DB(), `SELECT task_type || ' ' || queue_id || ' of ' || division || ', epoch ' || epoch, cur_server
+		FROM schedule_queue WHERE cur_server IS NOT NULL`, func(epoch, owner string) {
+		if before, known := o.owners[epoch]; known && before != owner {
+			o.w.breaks("two owners: queue %s had the owner %s and now has %s", epoch, before, owner)
+		}
+		o.owners[epoch] = owner
+	})
+}
+
+// each calls f for each row of two texts.
+func (o *oracle) each(db *sql.DB, query string, f func(a, b string), args ...any) error {
+	rows, err := db.QueryContext(o.w.t.Context(), query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var a, b string
+		if err := rows.Scan(&a, &b); err != nil {
+			return err
+		}
+		f(a, b)
+	}
+	return rows.Err()
+}
+
+// settled is how long the roster may take to come to rest after the last fault.
+const settled = 20 * time.Minute
+
+// rest ends the faults and the pauses, and waits until everything is at rest.
+func (o *oracle) rest() error {
+	w := o.w
+	for _, p := range w.running {
+		p.link.goOn()
+		p.link.set(trouble{})
+	}
+	w.mu.Lock()
+	clear(w.out)
+	w.mu.Unlock()
+	if !slices.ContainsFunc(w.running, func(p *process) bool { return p.alive.Load() }) {
+		w.start("z")
+	}
+	var unrest []string
+	for began, n := time.Now(), 0; time.Since(began) < settled; n++ {
+		if err := o.lift(); err != nil {
+			return err
+		}
+		if n%3 == 0 { // poison that is alone looks like an outage
+			if err := o.feed(); err != nil {
+				return err
+			}
+		}
+		time.Sleep(5 * time.Second)
+		if err := o.sample(); err != nil {
+			return err
+		}
+		var err error
+		if unrest, err = o.unrest(); err != nil {
+			return err
+		}
+		if len(unrest) == 0 {
+			w.note("at rest after %s", time.Since(began).Round(time.Second))
+			return nil
+		}
+	}
+	for _, text := range unrest {
+		w.breaks("%s", text)
+	}
+	return nil
+}
+
+// lift undoes all pauses and limits, as an operator does.
+func (o *oracle) lift() error {
+	var pinned [][]string
+	for _, t := range o.w.tasks {
+		words := [][]string{
+			{"task_resume", "task=" + t.name},
+			{"task_set", "task=" + t.name, "max_queues_per_server=0", "max_servers=0", "max_in_flight=0", "rate_per_second=0", "require=",
+				"prefer=", "spread="},
+		}
+		for _, verb := range words {
+			if _, err := o.w.operate(verb); err != nil {
+				return err
+			}
+		}
+	}
+	err := o.each(o.w.oracle.center.DB(), `SELECT task_type, queue_id FROM schedule_assignment WHERE pin <> ''`, func(task, queue string) {
+		pinned = append(pinned, []string{"queue_unpin", "task=" + task, "queue=" + queue})
+	})
+	if err != nil {
+		return err
+	}
+	for _, verb := range pinned {
+		if _, err := o.w.operate(verb); err != nil {
+			return err
+		}
+	}
+	for _, names := range []string{"server", "trigger", "open run", "open backfill"} {
+		list, err := o.w.named(o.w.t.Context(), names, "")
+		if err != nil {
+			return err
+		}
+		for _, name := range list {
+			verb := map[string][]string{
+				"server": {"server_resume", "server=" + name}, "trigger": {"trigger_pause", "trigger=" + name}, "open run": {"run_resume", "run=" + name},
+				"open backfill": {"backfill_resume", "backfill=" + name},
+			}[names]
+			if _, err := o.w.operate(verb); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// feed adds an item that succeeds to each task.
+func (o *oracle) feed() error {
+	for _, t := range o.w.tasks {
+		if t.inRuns() {
+			continue
+		}
+		if err := o.w.addItems([]string{t.name, "1"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unrest says what is not at rest.
+func (o *oracle) unrest() (list []string, err error) {
+	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	db := o.w.oracle.center.DB()
+	for _, t := range o.w.tasks {
+		undone, err := o.undone(t)
+		if err != nil {
+			return nil, err
+		}
+		if len(undone) > 0 {
+			say("never: items %v of %s are not done", undone, t.name)
+		}
+	}
+	err = o.each(db, `SELECT task_type || ' ' || queue_id, COALESCE(cur_server, '') FROM schedule_queue q
+		WHERE cur_server IS NULL OR req_server IS NOT NULL
+			OR NOT EXISTS (SELECT 1 FROM schedule_server s WHERE s.uuid = q.cur_server)`, func(q, owner string) {
+		say("no owner: queue %s is on its way, and belongs to %q", q, owner)
+	})
+	if err != nil {
+		return nil, err
+	}
+	uneven, err := o.unevenness()
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, uneven...)
+	err = o.each(db, `SELECT run_id, state FROM schedule_run WHERE finished_at IS NULL`, func(id, state string) {
+		say("open: run %s is %s", id, state)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range o.w.running {
+		m := p.m.Load()
+		if !p.alive.Load() || p.left() {
+			continue
+		}
+		if m == nil {
+			say("ready: %s has not opened the roster", p.name)
+		} else if err := m.Ready(); err != nil {
+			say("ready: %s: %v", p.name, err)
+		}
+	}
+	if len(list) > 0 { // the doctor sends more than a hundred statements
+		return list, nil
+	}
+	ctx, cancel := context.WithTimeout(o.w.t.Context(), time.Minute)
+	defer cancel()
+	findings, err := o.w.ops.Diagnose(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range findings {
+		if f.Status == condition.Problem && slices.Contains(lasting, f.Kind) {
+			say("finding: %s %s", f.Kind, f.Text)
+		}
+	}
+	return list, nil
+}
+
+// unevenness says which tasks could be divided more evenly, and what another plan would move.
+func (o *oracle) unevenness() (list []string, err error) {
+	for _, t := range o.w.tasks {
+		preview, err := o.w.ops.Queues().Plan(o.w.t.Context(), t.name, ops.Scenario{})
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range preview.Moves {
+			list = append(list, fmt.Sprintf("still: another plan would move queue %s of %s, because of %s", m.QueueID, t.name, m.Rule))
+		}
+		err = o.each(o.w.oracle.center.DB(), `SELECT MIN(n), MAX(n) FROM (SELECT COUNT(q.queue_id) AS n, MIN(s.weight) AS least, MAX(s.weight) AS most
+			FROM schedule_server s LEFT JOIN schedule_queue q ON q.cur_server = s.uuid
+			JOIN schedule_task_type t ON t.task_type = s.task_type AND t.balance = 'QUEUES'
+			WHERE s.task_type = ? GROUP BY s.uuid) c HAVING MIN(least) = MAX(most)`, func(least, most string) {
+			if number(most)-number(least) > 1 {
+				list = append(list, fmt.Sprintf("even: a server of %s owns %s queues and another one %s", t.name, most, least))
+			}
+		}, t.name)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// lasting are the kinds of problems that must be over when everything is at rest. The others stay until an operator
+// has looked at them, or are known from an event that is younger than they last.
+var lasting = []string{
+	condition.Unserved.Name, condition.NoOwner.Name, condition.Orphan.Name, condition.LateHandover.Name, condition.Failing.Name,
+	condition.QueueFailing.Name, condition.ServerSilent.Name, condition.NoEligible.Name, condition.Stalled.Name, condition.NoFetch.Name,
+	condition.RunOverdue.Name, condition.RunStalled.Name, condition.TriggerLate.Name, condition.TriggerError.Name,
+	condition.Hung.Name, condition.SettingsInvalid.Name, condition.SettingsGone.Name, condition.PlannerVersion.Name,
+	condition.DataAhead.Name, condition.Unreachable.Name, condition.BacklogStuck.Name, condition.InvalidValue.Name,
+}
+
+// undone returns the items of a task in mode CONTINUOUS that are neither done nor dead.
+func (o *oracle) undone(t *task) (ids []string, err error) {
+	if t.inRuns() {
+		return nil, nil
+	}
+	dead, held := map[string]bool{}, map[string]bool{}
+	err = o.each(o.w.oracle.center.DB(), `SELECT item_key, order_key || s.on_dead FROM schedule_failed_item i
+		JOIN schedule_task_type s ON s.task_type = i.task_type WHERE i.task_type = ? AND state = 'DEAD'`,
+		func(item, key string) {
+			dead[item] = true
+			if key, holds := strings.CutSuffix(key, center.OnDeadHold); holds && t.offers.Ordered {
+				held[key] = true // a dead item holds back those of its key that are behind it
+			}
+		}, t.name)
+	if err != nil {
+		return nil, err
+	}
+	err = o.each(o.w.items(t), `SELECT id, order_key FROM sim_item WHERE task = ? AND effects = 0 ORDER BY id`, func(id, key string) {
+		if !dead[id] && !held[key] {
+			ids = append(ids, id)
+		}
+	}, t.name)
+	return ids, err
+}
+
+// verdict checks what holds at the end.
+func (o *oracle) verdict() error {
+	w := o.w
+	for _, t := range w.tasks {
+		if err := o.effects(t); err != nil {
+			return err
+		}
+	}
+	return o.each(w.oracle.center.DB(), `SELECT r.run_id, t.task_type FROM schedule_run r JOIN schedule_task_type t
+		ON t.task_type = r.task_type WHERE r.state = 'SUCCESS'`, func(run, taskType string) {
+		t := w.taskNamed(taskType)
+		if t == nil {
+			return
+		}
+		var left int
+		err := w.items(t).QueryRowContext(w.t.Context(), `SELECT COUNT(*) FROM sim_item i WHERE task = ? AND NOT EXISTS
+			(SELECT 1 FROM sim_swept s WHERE s.task = i.task AND s.run_id = ? AND s.id = i.id)`, taskType, run).Scan(&left)
+		if err != nil {
+			w.breaks("success: %v", err)
+		} else if left > 0 {
+			w.breaks("success: run %s of %s is SUCCESS, and has not done %d items", run, taskType, left)
+		}
+	})
+}
+
+// effects checks how often and in which order the items of a task took effect.
+func (o *oracle) effects(t *task) error {
+	w, db := o.w, o.w.items(t)
+	if t.fenced() {
+		for _, table := range []string{"sim_item", "sim_swept"} {
+			err := o.each(db, `SELECT id, effects FROM `+table+` WHERE task = ? AND effects > 1`, func(id, n string) {
+				w.breaks("twice: item %s of %s took effect %s times", id, t.name, n)
+			}, t.name)
+			if err != nil {
+				return err
+			}
+		}
+		err := o.each(db, `SELECT queue || ', epoch ' || epoch, GROUP_CONCAT(server) FROM sim_effect WHERE task = ?
+			GROUP BY queue, epoch HAVING COUNT(*) > 1`, func(epoch, servers string) {
+			w.breaks("two owners: effects of %s, queue %s, are of the servers %s", t.name, epoch, servers)
+		}, t.name)
+		if err != nil {
+			return err
+		}
+	}
+	if !t.offers.Ordered || t.inRuns() {
+		return nil
+	}
+	return o.each(db, `SELECT a.id, b.id FROM sim_item a JOIN sim_item b ON a.task = b.task AND a.order_key = b.order_key
+		WHERE a.task = ? AND a.id < b.id AND a.effects > 0 AND b.effects > 0 AND a.turn > b.turn`, func(a, b string) {
+		w.breaks("order: item %s of %s took effect after item %s of the same key", a, t.name, b)
+	}, t.name)
+}
+
+// leave tells all processes to leave.
+func (o *oracle) leave() {
+	for _, p := range o.w.running {
+		p.leave()
+	}
+	for _, p := range o.w.running {
+		select {
+		case <-p.done:
+		case <-time.After(5 * time.Minute):
+			o.w.breaks("leave: %s is still there after 5 minutes", p.name)
+		}
+	}
+}
+
+// left reports whether the process was told to leave.
+func (p *process) left() bool { return p.leaving.Load() }
+
+// leave tells the process to leave.
+func (p *process) leave() {
+	p.leaving.Store(true)
+	p.stop()
+}

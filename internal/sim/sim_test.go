@@ -1,0 +1,159 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// result is what a play of a history shows.
+type result struct {
+	broken     []string
+	trace      []string
+	lasted     time.Duration // in the time of the world
+	statements int
+}
+
+// play plays a history.
+func play(t *testing.T, h *history) (r result) {
+	t.Helper()
+	templates.Do(func() { templates.roster, templates.data = template(t, true), template(t, false) })
+	roster, data := templates.roster, templates.data
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, h, roster, data)
+		defer func() {
+			r.lasted = time.Since(w.began)
+			w.close()
+			r.broken, r.trace = w.broken, w.trace
+			for _, p := range w.all {
+				r.statements += p.link.statements
+			}
+		}()
+		o := &oracle{w: w, owners: map[string]string{}}
+		if err := w.playSteps(o); err != nil {
+			w.breaks("the play itself: %v", err)
+			return
+		}
+		err := o.rest()
+		if err == nil {
+			err = o.verdict()
+		}
+		if err != nil {
+			w.breaks("the play itself: %v", err)
+		}
+		o.leave()
+	})
+	return r
+}
+
+// templates are the files with which each world begins.
+var templates struct {
+	sync.Once
+	roster, data string
+}
+
+// playSteps starts the processes and takes the steps. Each second the oracle looks at the roster.
+func (w *world) playSteps(o *oracle) error {
+	steps := slices.Clone(w.h.steps)
+	for len(steps) > 0 && steps[0].at == 0 { // what is there before the first process
+		if err := w.take(steps[0]); err != nil {
+			return err
+		}
+		steps = steps[1:]
+	}
+	for i := range w.h.processes {
+		w.start(string(rune('a' + i)))
+	}
+	for len(steps) > 0 {
+		next := w.began.Add(steps[0].at)
+		if wait := min(time.Second, time.Until(next)); wait > 0 {
+			time.Sleep(wait)
+			if err := o.sample(); err != nil {
+				return fmt.Errorf("look at the roster: %w", err)
+			}
+			continue
+		}
+		if err := w.take(steps[0]); err != nil {
+			return err
+		}
+		steps = steps[1:]
+	}
+	return nil
+}
+
+// TestScenarios plays the histories of testdata. Each has once broken a rule.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d scenarios: %v", len(files), err)
+	}
+	for _, name := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, err := parse(string(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := play(t, h)
+			for _, line := range r.trace {
+				t.Log(line)
+			}
+			for _, rule := range r.broken {
+				t.Error(rule)
+			}
+			t.Logf("%s, %d statements", r.lasted, r.statements)
+		})
+	}
+}
+
+// TestHistories plays random histories, for as long as ROTA_SIM says, which is a duration; without it, for ten seconds.
+// Each has the seed after that of the one before; ROTA_SIM_SEED is the first one. It ends at the first history that
+// breaks a rule, makes that shorter, and writes it into the directory ROTA_SIM_DIR.
+func TestHistories(t *testing.T) {
+	limit, err := time.ParseDuration(cmp.Or(os.Getenv("ROTA_SIM"), "10s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("ROTA_SIM_SEED"), strconv.FormatInt(time.Now().Unix(), 10)), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	played, lasted, statements := 0, time.Duration(0), 0
+	for began := time.Now(); time.Since(began) < limit; seed++ {
+		h := draw(seed)
+		r := play(t, h)
+		played, lasted, statements = played+1, lasted+r.lasted, statements+r.statements
+		if len(r.broken) > 0 {
+			h, r = shrink(t, h, r, time.Now().Add(limit/2))
+			t.Errorf("seed %d: %s\n%s\n%s", seed, strings.Join(r.broken, "\n"), h, r.write(t, h, seed))
+			break
+		}
+	}
+	t.Logf("%d histories, %s of their time, %d statements", played, lasted.Round(time.Second), statements)
+}
+
+// write writes the text of a history, and what happened in it, and returns where.
+func (r result) write(t *testing.T, h *history, seed uint64) string {
+	t.Helper()
+	dir := os.Getenv("ROTA_SIM_DIR")
+	if dir == "" {
+		return "ROTA_SIM_DIR=DIR keeps what happened"
+	}
+	file := filepath.Join(dir, fmt.Sprintf("%d.txt", seed))
+	what := "# " + strings.ReplaceAll(strings.Join(append(r.broken, r.trace...), "\n"), "\n", "\n# ")
+	if err := os.WriteFile(file, []byte(h.String()+"\n"+what+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}

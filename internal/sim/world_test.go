@@ -1,0 +1,359 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/processor"
+)
+
+// task is a task type of a history, as each process serves it.
+type task struct {
+	name     string
+	words    []string // of the history: what offers and writes say
+	offers   processor.Capabilities
+	writes   string // intx, fence or plain
+	peeks    bool   // it is a Peeker
+	counts   bool   // it is a Backlogger
+	settings manager.Settings
+	takes    time.Duration // the longest work of a batch
+	queues   int           // at the beginning
+}
+
+// fenced reports whether an item takes effect exactly once.
+func (t *task) fenced() bool { return t.writes != "plain" }
+
+// inRuns reports whether the task works in runs.
+func (t *task) inRuns() bool { return t.settings.Mode == center.ModeRun }
+
+// process is a worker process.
+type process struct {
+	w       *world
+	name    string
+	link    *link
+	center  *center.Center
+	stop    context.CancelFunc
+	done    chan struct{} // closed when Run has returned
+	err     error
+	alive   atomic.Bool
+	leaving atomic.Bool
+	m       atomic.Pointer[manager.Manager]
+}
+
+// world is what a history plays in. Its goroutine takes the steps; the processes call enter, exit, try and kill.
+type world struct {
+	t       *testing.T
+	h       *history
+	roster  *file
+	data    []*file
+	tasks   []*task
+	links   uint64 // that were made
+	running []*process
+	all     []*process
+	oracle  *process // reads and changes the roster as an operator does, over a link without trouble
+	ops     *ops.Client
+	began   time.Time
+	ahead   time.Duration // of the clock of the database
+
+	mu       sync.Mutex
+	rng      *rand.Rand
+	calls    map[*call]bool
+	tries    map[string]int
+	out      map[string]bool // tasks whose calls fail
+	lossAt   time.Time       // when the database last fell back
+	trace    []string
+	broken   []string // rules, the first one first
+	finished bool
+}
+
+// call is an Execute under way.
+type call struct {
+	p     *process
+	task  *task
+	batch center.Batch
+	items []int64
+	began time.Time
+}
+
+// clock is the clock of the databases of the world that is played: a process plays one history at a time.
+var clock atomic.Int64
+
+func init() {
+	sqldb.FileClock = func() time.Time { return time.Now().Add(time.Duration(clock.Load())) }
+}
+
+// note adds a line to the trace.
+func (w *world) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.noteLocked(format, args...)
+}
+
+func (w *world) noteLocked(format string, args ...any) {
+	w.trace = append(w.trace, fmt.Sprintf("%8s ", time.Since(w.began).Round(time.Millisecond))+fmt.Sprintf(format, args...))
+}
+
+// breaks notes that a rule does not hold. Only the first of them matters: others may follow from it.
+func (w *world) breaks(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.noteLocked("BROKEN: "+format, args...)
+	w.broken = append(w.broken, fmt.Sprintf(format, args...))
+}
+
+// upTo returns a random part of a duration.
+func (w *world) upTo(d time.Duration) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return d/10 + time.Duration(w.rng.Int64N(int64(d)))
+}
+
+// try counts the attempts of an item.
+func (w *world) try(t *task, i item) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := fmt.Sprint(t.name, i.id)
+	w.tries[key]++
+	return w.tries[key]
+}
+
+func (w *world) isOut(t *task) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.out[t.name]
+}
+
+// enter notes the begin of a call. No other process may execute one of its items: each trusts that it owns the queue.
+// A process that stands still, or has been killed, is not executing.
+func (w *world) enter(p *process, t *task, b center.Batch, items []item) *call {
+	c := &call{p: p, task: t, batch: b, began: time.Now()}
+	for _, i := range items {
+		c.items = append(c.items, i.id)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for other := range w.calls {
+		if other.task != t || other.p == p || !other.p.alive.Load() || other.batch.Run != b.Run || other.p.link.isStopped() {
+			continue
+		}
+		for _, id := range c.items {
+			if slices.Contains(other.items, id) {
+				text := fmt.Sprintf("%s and %s execute item %d of %s at once, for queues %v and %v", other.p.name, p.name, id, t.name,
+					other.batch.Queues, b.Queues)
+				w.noteLocked("BROKEN: %s", text)
+				w.broken = append(w.broken, text)
+			}
+		}
+	}
+	w.calls[c] = true
+	return c
+}
+
+func (w *world) exit(c *call) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.calls, c)
+}
+
+// start starts a process.
+func (w *world) start(name string) {
+	w.links++
+	ctx, cancel := context.WithCancel(w.t.Context())
+	p := &process{w: w, name: name, link: newLink(w.h.seed*1000 + w.links), stop: cancel, done: make(chan struct{})}
+	p.alive.Store(true)
+	w.running, w.all = append(w.running, p), append(w.all, p)
+	go func() {
+		defer close(p.done)
+		p.err = p.run(ctx)
+		w.note("%s has ended: %v", name, p.err)
+		p.alive.Store(false)
+	}()
+}
+
+// run is the program of a process.
+func (p *process) run(ctx context.Context) (err error) {
+	if err := p.open(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.center.Close()) }()
+	var tasks []manager.Task
+	for _, t := range p.w.tasks {
+		tasks = append(tasks, manager.Serve(t.name, &dealer{t, p}, t.settings))
+	}
+	m, err := manager.New(p.center, manager.Config{
+		Grace: time.Second, NoHints: true, Logger: slog.New(logHandler{p}), Name: p.name, ReturnWithin: p.w.h.returns,
+		Labels: map[string]string{"zone": zoneOf(p.name)}, Weight: weightOf(p.name),
+	}, tasks...)
+	if err != nil {
+		return err
+	}
+	p.m.Store(m)
+	return m.Run(ctx)
+}
+
+// open opens the roster and the data databases.
+func (p *process) open(ctx context.Context) (err error) {
+	p.center, err = center.Open(ctx, p.w.roster.database(p.link), center.Options{Logger: slog.New(logHandler{p})})
+	if err != nil {
+		return err
+	}
+	for i, f := range p.w.data {
+		if _, err := p.center.FenceIn(dataName(i), f.database(p.link)); err != nil {
+			return errors.Join(err, p.center.Close())
+		}
+	}
+	return nil
+}
+
+// zoneOf returns the value of the label zone of a process: x or y, by turns.
+func zoneOf(name string) string { return string("xy"[int(name[0])%2]) }
+
+// weightOf returns the weight of a process. That of e is 2, and f stands by.
+func weightOf(name string) *int {
+	switch name {
+	case "e":
+		return new(2)
+	case "f":
+		return new(0)
+	}
+	return nil
+}
+
+func dataName(i int) string { return fmt.Sprintf("d%d", i) }
+
+// kill ends a process at once.
+func (w *world) kill(p *process) {
+	w.note("%s is killed", p.name)
+	p.alive.Store(false)
+	p.link.kill()
+	for _, f := range w.files() {
+		f.breakAll(p.link)
+	}
+	p.stop()
+}
+
+func (w *world) files() []*file { return append([]*file{w.roster}, w.data...) }
+
+// process returns the last process of a name that runs, or nil.
+func (w *world) process(name string) *process {
+	for _, p := range slices.Backward(w.running) {
+		if p.name == name && p.alive.Load() {
+			return p
+		}
+	}
+	return nil
+}
+
+// logHandler adds what a process logs to the trace.
+type logHandler struct{ p *process }
+
+// Enabled implements slog.Handler.
+func (logHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
+
+// Handle implements slog.Handler.
+func (l logHandler) Handle(_ context.Context, r slog.Record) error {
+	var b strings.Builder
+	r.Attrs(func(a slog.Attr) bool {
+		fmt.Fprintf(&b, " %s=%v", a.Key, a.Value)
+		return true
+	})
+	l.p.w.note("%s logs %s%s", l.p.name, r.Message, b.String())
+	return nil
+}
+
+// WithAttrs implements slog.Handler.
+func (l logHandler) WithAttrs([]slog.Attr) slog.Handler { return l }
+
+// WithGroup implements slog.Handler.
+func (l logHandler) WithGroup(string) slog.Handler { return l }
+
+// newWorld makes the databases and the tasks. Nothing runs yet.
+func newWorld(t *testing.T, h *history, rosterTemplate, dataTemplate string) *world {
+	t.Helper()
+	w := &world{
+		t: t, h: h, rng: rand.New(rand.NewPCG(h.seed, 2)), calls: map[*call]bool{}, tries: map[string]int{},
+		out: map[string]bool{}, began: time.Now(),
+	}
+	clock.Store(0)
+	dir := memoryDir(t)
+	w.roster = newFile(filepath.Join(dir, "roster.db"))
+	if err := copyFile(rosterTemplate, w.roster.path); err != nil {
+		t.Fatal(err)
+	}
+	for i := range h.data {
+		f := newFile(filepath.Join(dir, dataName(i)+".db"))
+		if err := copyFile(dataTemplate, f.path); err != nil {
+			t.Fatal(err)
+		}
+		w.data = append(w.data, f)
+	}
+	for _, spec := range h.tasks {
+		t, err := spec.task()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.tasks = append(w.tasks, t)
+	}
+	w.oracle = &process{w: w, name: "oracle", link: newLink(0)}
+	w.oracle.link.patient = true
+	if err := w.oracle.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.ops = ops.New(w.oracle.center)
+	return w
+}
+
+// memoryDir returns a directory in memory, if the system has one: a commit then waits for no disk.
+func memoryDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "rota-sim-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// close ends everything that runs in the bubble.
+func (w *world) close() {
+	for _, p := range w.all {
+		p.link.goOn()
+		p.link.set(trouble{})
+		if p.alive.Load() {
+			w.kill(p)
+		}
+	}
+	for _, p := range w.all {
+		<-p.done
+	}
+	time.Sleep(time.Minute) // commits that arrive late
+	if err := w.oracle.center.Close(); err != nil {
+		w.t.Error(err)
+	}
+	for _, f := range w.files() {
+		f.mu.Lock()
+		for c := range f.conns {
+			f.breakLocked(c)
+		}
+		f.mu.Unlock()
+	}
+}
