@@ -106,7 +106,7 @@ func Fence(ctx context.Context, tx Tx) error {
 	case b.c.db.Class(err) == sqldb.NoTable:
 		err = fmt.Errorf("%w (%w)", ErrNoRoster, err)
 	case errors.Is(err, ErrFenced) && b.owned(ctx):
-		err = fmt.Errorf("%w: in the roster the server owns the queues of the batch, and where the transaction leads it "+
+		err = fmt.Errorf("%w: in the roster the worker owns the queues of the batch, and where the transaction leads it "+
 			"does not", ErrNoRoster)
 	}
 	return sqldb.Wrap(err, "fence %s$%s", b.TaskType, b.OwnSign)

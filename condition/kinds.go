@@ -12,24 +12,24 @@ func kind(name, check, status string, alert Alert, meaning, remedy string) Kind 
 // The kinds of conditions.
 var (
 	Standby = kind("STANDBY", "alerts", Note, Watched,
-		"a server has had no queue for long, because there are more servers than can work",
+		"a worker has had no queue for long, because there are more workers than can work",
 		"stop some workers, or allow more queues at a time: queues, max_in_flight, max_servers")
 	NoFetch = kind("NO_FETCH", "dealer", Problem, Watched,
-		"a server has queues, and has selected and executed nothing for long",
-		"find out what its dealer does: rota server list {task}")
+		"a worker has queues, and has selected and executed nothing for long",
+		"find out what its dealer does: rota worker list {task}")
 	Stalled = kind("STALLED", "dealer", Problem, Watched,
 		"a call of the dealer does not end",
 		"find out what it waits for (its log, the database's locks); batch_timeout ends such calls")
 	LateReplies = kind("LATE_REPLIES", "alerts", Note, Told,
-		"the replies to a server's heartbeats come too late, so it has given its queues away",
+		"the replies to a worker's heartbeats come too late, so it has given its queues away",
 		"shorten the way to the database, or raise judge_dead_interval")
 	Crashes = kind("CRASHES", "queues", Problem, Told,
-		"servers were expired one after the other with the same queue",
+		"workers were expired one after the other with the same queue",
 		`read the logs of the workers that have died, and "rota item list {task}": an item may end its process`)
 	Killer = kind("KILLER", "items", Problem, Each,
 		"an item is DEAD, because the process ended while it executed the item alone",
 		"rota item list {task} --state DEAD; then rota item retry or rota item drop")
-	Unserved = kind("UNSERVED", "servers", Problem, Watched,
+	Unserved = kind("UNSERVED", "workers", Problem, Watched,
 		"a task type has queues and no live worker; a worker of another one raises the alert",
 		"start a worker: rota worker -c rota.yaml")
 	Refused = kind("REFUSED", "alerts", Problem, Told,
@@ -37,23 +37,23 @@ var (
 			"database, or by how the queues are divided",
 		"do what the text says: change the setting, or start another version of the worker")
 	Failing = kind("FAILING", "failing", Problem, Watched,
-		"the calls of a server's dealer have done nothing but fail for half a minute",
+		"the calls of a worker's dealer have done nothing but fail for half a minute",
 		"correct what the error says; the log of the worker has more")
 	QueueFailing = kind("QUEUE_FAILING", "failing", Problem, Watched,
-		"all calls for a queue have failed for ten minutes; five queues of a server at most have an alert each",
+		"all calls for a queue have failed for ten minutes; five queues of a worker at most have an alert each",
 		"rota item list {task} shows the errors; a cursor waits for its first item: count_in_outage and "+
 			"item_max_attempts let it pass")
 	Parked = kind("PARKED", "alerts", Note, Told,
 		"a queue has so many failed items that its selects may miss others",
 		"rota item list {task}; leave DEAD items out of the select, or let it go on behind the page (Selection.After)")
 	Unrecorded = kind("UNRECORDED", "alerts", Problem, Told,
-		"failed items cannot be recorded, so that another server would begin to count their attempts again",
+		"failed items cannot be recorded, so that another worker would begin to count their attempts again",
 		"correct what the error says; a key must be valid UTF-8, not empty and without NUL")
 	Undiscarded = kind("UNDISCARDED", "alerts", Problem, Told,
 		"the Discard of dead items fails, so that selects return them again",
 		"correct what the error says: discard of the sql dealer, or Discard of your dealer; it is called again")
 	Outage = kind("OUTAGE", "alerts", Note, Watched,
-		"items fail and nothing succeeds, so that a server only samples them; where FAILING does not say so",
+		"items fail and nothing succeeds, so that a worker only samples them; where FAILING does not say so",
 		"correct what the error says; the log of the worker has more")
 	Backlog = kind("BACKLOG", "alerts", Note, Watched,
 		"counts of the backlog fail, and become rare",
@@ -101,7 +101,7 @@ var (
 	SlotSkipped = kind("SLOT_SKIPPED", "triggers", Problem, Watched,
 		"three slots of a trigger in a row were skipped, or all slots of a day", "")
 	TriggerLate = kind("TRIGGER_LATE", "triggers", Problem, Watched,
-		"a trigger has been due for a minute, and no server fires it", "")
+		"a trigger has been due for a minute, and no worker fires it", "")
 	TriggerError = kind("TRIGGER_ERROR", "triggers", Problem, Watched,
 		"a trigger cannot fire, because its row is invalid", "")
 	RunUnmade = kind("RUN_UNMADE", "runs", Problem, Silent,
@@ -121,35 +121,35 @@ var (
 		"a task type is paused",
 		"rota task resume {task}")
 	NeverServed = kind("NEVER_SERVED", "queues", Note, Silent,
-		"no server has ever served a task type",
+		"no worker has ever served a task type",
 		"start a worker: rota worker -c rota.yaml")
-	NoEligible = kind("NO_ELIGIBLE", "servers", Problem, Silent,
-		"no server may take queues",
-		"start a worker, or resume one: rota server list {task}")
-	ServerPaused = kind("SERVER_PAUSED", "servers", Note, Silent,
-		"a server is paused", "")
-	ServerDrained = kind("SERVER_DRAINED", "servers", Note, Silent,
-		"a server is drained and still runs", "")
-	ServerSilent = kind("SERVER_SILENT", "servers", Problem, Silent,
-		"a server sends no heartbeats",
+	NoEligible = kind("NO_ELIGIBLE", "workers", Problem, Silent,
+		"no worker may take queues",
+		"start a worker, or resume one: rota worker list {task}")
+	ServerPaused = kind("SERVER_PAUSED", "workers", Note, Silent,
+		"a worker is paused", "")
+	ServerDrained = kind("SERVER_DRAINED", "workers", Note, Silent,
+		"a worker is drained and still runs", "")
+	ServerSilent = kind("SERVER_SILENT", "workers", Problem, Silent,
+		"a worker sends no heartbeats",
 		"start a worker, which takes over; find out why the process stopped")
 	NoCalls = kind("NO_CALLS", "queues", Problem, Silent,
-		"a server owns queues and gets no call of max_in_flight",
+		"a worker owns queues and gets no call of max_in_flight",
 		"raise max_in_flight or max_queues_per_server")
 	PlannerVersion = kind("PLANNER_VERSION", "planner", Problem, Silent,
-		"servers know other rules of the planner than those in force",
-		"wait for the next audit: each server writes its own version again")
+		"workers know other rules of the planner than those in force",
+		"wait for the next audit: each worker writes its own version again")
 	Unwitnessed = kind("UNWITNESSED", "witness", Note, Silent,
-		"the other processes of its host cannot prove a server's end",
+		"the other processes of its host cannot prove a worker's end",
 		"give all workers of the host the same witness_dir; see the worker's log")
 	SameName = kind("SAME_NAME", "names", Problem, Silent,
-		"two servers have one name",
+		"two workers have one name",
 		"give each worker a name of its own")
 	RequireUnmet = kind("REQUIRE_UNMET", "labels", Problem, Silent,
-		"no server has the labels of require",
+		"no worker has the labels of require",
 		"start a worker with the labels, or change require: rota worker --labels")
 	PinUnmet = kind("PIN_UNMET", "pins", Problem, Silent,
-		"no server has the labels of a pin, and the owner keeps the queue",
+		"no worker has the labels of a pin, and the owner keeps the queue",
 		"start a worker with the labels, or: rota queue unpin {task} QUEUE")
 	LastError = kind("LAST_ERROR", "errors", Note, Silent,
 		"a call of the dealer has failed", "")
@@ -191,13 +191,13 @@ var (
 		"wait until their owners have counted twice; if counts fail, the log of the workers and the alert BACKLOG "+
 			"say why")
 	LoadTooLarge = kind("LOAD_TOO_LARGE", "load", Note, Silent,
-		"a queue has more load than a server should have",
+		"a queue has more load than a worker should have",
 		"divide the items into more queues")
 	LoadBudget = kind("LOAD_BUDGET", "load", Note, Silent,
 		"the load is uneven, and the budget of moves is used up",
 		"wait, or raise load_moves_per_hour; rota plan {task} --by-load shows the moves")
 	RepartitionWait = kind("REPARTITION_WAIT", "repartition", Note, Silent,
-		"another number of queues waits for servers to drain", "")
+		"another number of queues waits for workers to drain", "")
 	PlanSkipped = kind("PLAN_SKIPPED", "plan", Note, Silent,
 		"a plan could not move queues, because transactions hold their rows",
 		"wait: owners drain such queues; if the note stays, end the session in the database that holds the rows")
@@ -219,7 +219,7 @@ var (
 	NoUpstream = kind("NO_UPSTREAM", "settings", Problem, Silent,
 		"the file of a worker names an upstream that does not exist", "")
 	InvalidValue = kind("INVALID_VALUE", "values", Problem, Silent,
-		"servers ignore a value of a row",
+		"workers ignore a value of a row",
 		"write a valid value with SQL; if the table has lost its CHECK constraints, which refuse such values, add "+
 			"them again")
 

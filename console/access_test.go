@@ -82,7 +82,7 @@ func TestRights(t *testing.T) {
 	}{
 		{"", "/", http.StatusForbidden},
 		{"nobody", "/", http.StatusForbidden},
-		{"nobody", "/servers?task=settle", http.StatusForbidden},
+		{"nobody", "/workers?task=settle", http.StatusForbidden},
 		{"settle", "/", http.StatusOK},
 		{"settle", "/task?task=settle", http.StatusOK},
 		{"settle", "/queue?task=settle&queue=1", http.StatusOK},
@@ -104,7 +104,7 @@ func TestRights(t *testing.T) {
 		}
 	}
 	hidden := []string{"web1", "web2", "4711", "nightly", "settle"}
-	for _, page := range []string{"/", "/servers", "/servers?state=gone", "/items", "/runs", "/triggers", "/events"} {
+	for _, page := range []string{"/", "/workers", "/workers?state=gone", "/items", "/runs", "/triggers", "/events"} {
 		for _, query := range []string{"", "task=regions", "task=regions&format=json", "task=regions&format=csv"} {
 			address := page + "?" + query
 			if strings.Contains(page, "?") {
@@ -129,7 +129,7 @@ func TestRefusalsTellNothing(t *testing.T) {
 	for action, names := range map[string][2]string{
 		"run-cancel":    {"run=" + list[0].ID, "run=nope"},
 		"trigger-pause": {"trigger=nightly", "trigger=nope"},
-		"server-drain":  {"server=web1", "server=nope"},
+		"worker-drain":  {"worker=web1", "worker=nope"},
 		"task-pause":    {"task=settle", "task=nope"},
 		"queue-remove":  {"task=settle&queue=1", "task=nope&queue=1"},
 	} {
@@ -142,8 +142,8 @@ func TestRefusalsTellNothing(t *testing.T) {
 			t.Errorf("%s: status %d and %d:\n%s\n%s", action, there.code, missing.code, there.body, missing.body)
 		}
 	}
-	if got := s.as("regions", request(http.MethodGet, "/server-drain?task=regions&server=web")); strings.Contains(got.body, "web1") {
-		t.Errorf("a decoy task type lets an error name servers: %s", got.body)
+	if got := s.as("regions", request(http.MethodGet, "/worker-drain?task=regions&worker=web")); strings.Contains(got.body, "web1") {
+		t.Errorf("a decoy task type lets an error name workers: %s", got.body)
 	}
 }
 

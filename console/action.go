@@ -55,7 +55,7 @@ type formField struct {
 // changeLimit is how long a change may take.
 const changeLimit = 10 * time.Second
 
-// pathOf returns the address of a verb, which has one unless it has no page: /server-drain of "server drain". Like the
+// pathOf returns the address of a verb, which has one unless it has no page: /worker-drain of "worker drain". Like the
 // addresses of the pages, it is on the top level.
 func pathOf(v *ops.Verb) string { return "/" + strings.ReplaceAll(v.Name, " ", "-") }
 
@@ -121,7 +121,7 @@ func (v *view) mayLearn(right Right, form url.Values) bool {
 	if v.viewer.Actor.may(Look, "") {
 		return true
 	}
-	return v.viewer.Actor.may(right, form.Get("task")) && !form.Has("run") && !form.Has("server") && !form.Has("trigger")
+	return v.viewer.Actor.may(right, form.Get("task")) && !form.Has("run") && !form.Has("worker") && !form.Has("trigger")
 }
 
 // mayChange returns an error if the actor lacks a right that a change needs.

@@ -32,7 +32,7 @@ func TestButtonsNeedTheRight(t *testing.T) {
 	backfills, err := ops.New(s.center).Backfills().List(t.Context(), runs.BackfillFilter{}, 1)
 	s.must(err)
 	for path, form := range map[string]url.Values{
-		"queue-pin": values("task", "regions", "queue", evil, "labels", "zone=b"), "server-pause": values("server", web2), "trigger-pause": values("trigger", "nightly"),
+		"queue-pin": values("task", "regions", "queue", evil, "labels", "zone=b"), "worker-pause": values("worker", web2), "trigger-pause": values("trigger", "nightly"),
 		"run-pause": values("run", s.newest("nightly").ID), "run-backfill-pause": values("backfill", backfills[0].ID),
 	} {
 		if got := s.do(post(path, confirmed(form))); got.code != http.StatusSeeOther {
@@ -73,7 +73,7 @@ func (s *site) seeButtons(paths []string, seen map[string]bool) {
 		}
 		only := request(http.MethodGet, p)
 		only.Header.Set("Test-Actor", "eve:")
-		if body := s.await(only).body; regexp.MustCompile(`(href|action)="(task|queue|server|item|run|trigger)-`).MatchString(body) {
+		if body := s.await(only).body; regexp.MustCompile(`(href|action)="(task|queue|worker|item|run|trigger)-`).MatchString(body) {
 			s.Errorf("%s has a button for a person who may only look: %s", p, body)
 		}
 	}
@@ -85,23 +85,23 @@ func TestDrainShowsTheMoves(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, databaseURL string) {
 		t.Parallel()
 		s := newSite(t, databaseURL, console.Options{Access: allowed})
-		got := s.do(request(http.MethodGet, "/server-drain?server=web1"))
+		got := s.do(request(http.MethodGet, "/worker-drain?worker=web1"))
 		for _, want := range []string{"Drain web1:1 of settle?", "<dd>4</dd>", "its owner is draining", `value="` + web1 + `"`, "before 4, after 0", "before 0, after 4"} {
 			if !strings.Contains(got.body, want) {
 				t.Errorf("the page lacks %q: %s", want, got.body)
 			}
 		}
-		got = s.do(request(http.MethodGet, "/server-drain?server=web1&server=web2"))
-		if !strings.Contains(got.body, "no other server can take its 4 queues now: it works on until one can.") {
-			t.Errorf("to drain all servers: %s", got.body)
+		got = s.do(request(http.MethodGet, "/worker-drain?worker=web1&worker=web2"))
+		if !strings.Contains(got.body, "no other worker can take its 4 queues now: it works on until one can.") {
+			t.Errorf("to drain all workers: %s", got.body)
 		}
 		if strings.Contains(got.body, "nobody") {
-			t.Errorf("to drain all servers: the plan takes queues from them: %s", got.body)
+			t.Errorf("to drain all workers: the plan takes queues from them: %s", got.body)
 		}
 		s.must(s.center.Roster().Operator("test").PauseServer(t.Context(), web2, true))
-		got = s.do(request(http.MethodGet, "/server-resume?server="+web2))
+		got = s.do(request(http.MethodGet, "/worker-resume?worker="+web2))
 		if !strings.Contains(got.body, "before 0, after 2") {
-			t.Errorf("to resume a server that has handed over: %s", got.body)
+			t.Errorf("to resume a worker that has handed over: %s", got.body)
 		}
 	})
 }
@@ -202,7 +202,7 @@ func TestFormsNameWhatIsWrong(t *testing.T) {
 			t.Errorf("%s with %s=%s: the form has lost the value", c.page, c.field, c.value)
 		}
 	}
-	for _, path := range []string{"task-pause?task=nobody", "server-drain?server=nobody", "run-cancel?run=nobody", "trigger-fire?trigger=nobody", "item-retry?task=nobody&all=true"} {
+	for _, path := range []string{"task-pause?task=nobody", "worker-drain?worker=nobody", "run-cancel?run=nobody", "trigger-fire?trigger=nobody", "item-retry?task=nobody&all=true"} {
 		if got := s.do(request(http.MethodGet, "/"+path)); got.code != http.StatusNotFound || !strings.Contains(got.body, "nobody") {
 			t.Errorf("%s: status %d: %s", path, got.code, got.body)
 		}

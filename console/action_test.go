@@ -72,10 +72,10 @@ func (s *site) changes() []change {
 		{"queue-pin", values("task", "regions", "queue", evil, "labels", "zone=b"), console.Change, "regions", "of regions$BASE: pinned to zone=b", func(s *site) bool { return s.pin(evil) == "zone=b" }},
 		{"queue-set", values("task", "regions", "queue", evil, "rate-per-second", "2.5", "weight", "3", "step", "show"), console.Change, "regions", "of regions$BASE: given rate_per_second 2.5, weight 3", func(s *site) bool { return s.limits(evil) == "rate_per_second 2.5, weight 3" }},
 		{"queue-unpin", values("task", "regions", "queue", evil), console.Change, "regions", "of regions$BASE: not pinned any more", func(s *site) bool { return s.pin(evil) == "" }},
-		{"server-weight", values("server", web2, "weight", "3"), console.Operate, "settle", "(settle): given weight 3", func(s *site) bool { return s.server(web2).Weight == 3 }},
-		{"server-drain", values("server", "web1:1"), console.Operate, "settle", "(settle): drained", func(s *site) bool { return s.server(web1).State == ops.StateDraining }},
-		{"server-pause", values("server", web2), console.Operate, "settle", "(settle): paused", func(s *site) bool { return s.server(web2).State == ops.StatePaused }},
-		{"server-resume", values("server", "web1", "server", web2), console.Operate, "settle", "(settle): resumed", func(s *site) bool {
+		{"worker-weight", values("worker", web2, "weight", "3"), console.Operate, "settle", "(settle): given weight 3", func(s *site) bool { return s.server(web2).Weight == 3 }},
+		{"worker-drain", values("worker", "web1:1"), console.Operate, "settle", "(settle): drained", func(s *site) bool { return s.server(web1).State == ops.StateDraining }},
+		{"worker-pause", values("worker", web2), console.Operate, "settle", "(settle): paused", func(s *site) bool { return s.server(web2).State == ops.StatePaused }},
+		{"worker-resume", values("worker", "web1", "worker", web2), console.Operate, "settle", "(settle): resumed", func(s *site) bool {
 			return s.server(web1).State != ops.StateDraining && s.server(web2).State != ops.StatePaused
 		}},
 		{"item-retry", values("task", "settle", "key", evil), console.Operate, "settle", "settle$BASE: 1 failed item retried", func(s *site) bool { return s.item(evil) == ops.ItemRetry }},

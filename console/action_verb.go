@@ -188,8 +188,8 @@ func (c *change) preview(ctx context.Context, v *viewer) error {
 func backTo(planned *ops.Change, verb *ops.Verb) string {
 	object, _, _ := strings.Cut(verb.Name, " ")
 	switch {
-	case object == "server":
-		return "servers"
+	case object == "worker":
+		return "workers"
 	case object == "item":
 		return address("items", "task", planned.TaskTypes[0])
 	case object == "trigger":

@@ -113,7 +113,7 @@ var pages = map[string]page{
 	"/{$}":      {"overview", showOverview},
 	"/task":     {"task", showTask},
 	"/queue":    {"queue", showQueue},
-	"/servers":  {"servers", showServers},
+	"/workers":  {"servers", showServers},
 	"/items":    {"items", showItems},
 	"/runs":     {"runs", showRuns},
 	"/run":      {"run", showRun},

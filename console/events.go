@@ -38,7 +38,7 @@ func (v *viewer) eventsOf(ctx context.Context, f ops.EventFilter, limit int) []o
 func showEvents(ctx context.Context, v *viewer, query url.Values) content {
 	p := eventsPage{
 		Task: query.Get("task"), Kind: strings.ToUpper(query.Get("kind")), Queue: query.Get("queue"),
-		Server: query.Get("server"), Kinds: ops.EventKinds(), Pages: pageOf(query), Tasks: v.tasks(ctx),
+		Server: query.Get("worker"), Kinds: ops.EventKinds(), Pages: pageOf(query), Tasks: v.tasks(ctx),
 	}
 	list := v.eventsOf(ctx, ops.EventFilter{TaskType: p.Task, Kind: p.Kind, QueueID: p.Queue, Server: p.Server},
 		p.Pages.limit())

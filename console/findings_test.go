@@ -34,7 +34,7 @@ func TestFindingsHaveButtons(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 			body = s.await(r).body
 		}
-		if !strings.Contains(body, "queue 1 has more load than a server should have") {
+		if !strings.Contains(body, "queue 1 has more load than a worker should have") {
 			t.Fatalf("no finding about queue 1: %s", body)
 		}
 		if got := [2]bool{strings.Contains(body, split), strings.Contains(body, resume)}; got != want {

@@ -117,9 +117,9 @@ func (s *site) paths() []string {
 	s.must(err)
 	return []string{
 		"/", "/task?task=settle", "/task?task=regions", "/task?task=nightly", "/task?task=settle&status=trouble", "/queue?task=settle&queue=1",
-		"/queue?task=regions&queue=" + url.QueryEscape("a<b>&c=d?e#f"), "/servers", "/servers?q=web1", "/servers?state=gone", "/servers?q=" + url.QueryEscape(evil),
+		"/queue?task=regions&queue=" + url.QueryEscape("a<b>&c=d?e#f"), "/workers", "/workers?q=web1", "/workers?state=gone", "/workers?q=" + url.QueryEscape(evil),
 		"/items", "/items?task=settle&state=dead", "/items?q=" + url.QueryEscape(evil), "/runs", "/runs?task=nightly&state=READY",
-		"/run?run=" + list[0].ID, "/run?run=nightly", "/triggers", "/trigger?trigger=nightly", "/events", "/events?task=settle&kind=GRANTED", "/events?server=web1",
+		"/run?run=" + list[0].ID, "/run?run=nightly", "/triggers", "/trigger?trigger=nightly", "/events", "/events?task=settle&kind=GRANTED", "/events?worker=web1",
 	}
 }
 

@@ -41,7 +41,7 @@ func newLargeSite(tb testing.TB, databaseURL string, servers, queues int) *site 
 }
 
 // largePages are the pages that grow with the roster.
-var largePages = []string{"/", "/task?task=settle", "/queue?task=settle&queue=471", "/servers", "/servers?q=host7", "/events"}
+var largePages = []string{"/", "/task?task=settle", "/queue?task=settle&queue=471", "/workers", "/workers?q=host7", "/events"}
 
 // With 1,000 servers and 10,000 queues no page has more than 500 kB.
 func TestLargeRoster(t *testing.T) {

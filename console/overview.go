@@ -123,7 +123,7 @@ func marksOf(t ops.TaskRecord) (marks []mark) {
 		}
 	}
 	if !t.Served() && !t.Paused && t.QueueTotal > 0 {
-		marks = append(marks, mark{"bad", "no live server"})
+		marks = append(marks, mark{"bad", "no live worker"})
 	}
 	add("bad", t.Overdue, "overdue")
 	add("bad", t.Orphan, "orphan")

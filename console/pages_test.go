@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +24,7 @@ import (
 
 // Every page is well-formed, on every database. No text of a user becomes an element, an attribute or an address that a
 // browser executes. No page needs anything that the policy forbids. All links are relative, and lead to pages that
-// exist.
+// exist. A page says worker, and never server, which is a word of the tables.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, databaseURL string) {
@@ -51,6 +52,9 @@ func TestPages(t *testing.T) {
 	})
 }
 
+// wordOfTables is what the tables call a worker. Names such as max_servers keep it.
+var wordOfTables = regexp.MustCompile(`(?i)\bservers?\b`)
+
 // check looks at the elements of a page, and returns the addresses to which its links lead.
 func (s *site) check(page, body string) (links []string) {
 	s.Helper()
@@ -68,6 +72,9 @@ func (s *site) check(page, body string) (links []string) {
 		case xml.CharData:
 			if inScript && strings.TrimSpace(string(t)) != "" {
 				s.Errorf("%s: an inline script: %s", page, t)
+			}
+			if wordOfTables.Match(t) {
+				s.Errorf("%s: a word of the tables: %s", page, t)
 			}
 		case xml.EndElement:
 			inScript = inScript && t.Name.Local != "script"
@@ -91,6 +98,10 @@ func (s *site) checkElement(page string, e xml.StartElement, ids map[string]bool
 			s.Errorf("%s: two elements have the id %s", page, a.Value)
 		case key == "id":
 			ids[a.Value] = true
+		case strings.HasPrefix(key, "aria-"), key == "placeholder", key == "title":
+			if wordOfTables.MatchString(a.Value) {
+				s.Errorf("%s: a word of the tables: %v", page, a)
+			}
 		case strings.HasPrefix(key, "on"), key == "style":
 			s.Errorf("%s: attribute %s of %s", page, key, name)
 		case name == "script" && key == "src", name == "link" && key == "href":
@@ -129,10 +140,10 @@ func TestPagesShow(t *testing.T) {
 		t.Parallel()
 		s := newSite(t, databaseURL, console.Options{})
 		for p, wants := range map[string][]string{
-			"/":                          {"settle", "regions", "nightly", "paused", "2 dead", "no live server"},
-			"/task?task=settle":          {"Continuous, 4 queues, served by 2 servers on 2 hosts", `key o1`, `key o2`, "execute_number", "10"},
+			"/":                          {"settle", "regions", "nightly", "paused", "2 dead", "no live worker"},
+			"/task?task=settle":          {"Continuous, 4 queues, served by 2 workers on 2 hosts", `key o1`, `key o2`, "execute_number", "10"},
 			"/queue?task=settle&queue=1": {"settle, queue 1", "granted", "account &#34;4711&#34; is closed"},
-			"/servers":                   {"web1:1", "web2:2", "2 processes"},
+			"/workers":                   {"web1:1", "web2:2", "2 processes"},
 			"/items":                     {"account … is closed", "4711", "never", "&lt;script&gt;alert(1)"},
 			"/runs":                      {"nightly", "ready"},
 			"/triggers":                  {"0 0 2 * * ?", "active"},

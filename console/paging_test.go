@@ -26,8 +26,8 @@ func TestListsHavePages(t *testing.T) {
 		{"/task?task=settle&page=3", "201 to 250 of 250", "Next 100"},
 		{"/task?task=settle&page=99", "Previous 100", "row-"},
 		{"/task?task=settle&page=x", `id="row-0"`, "Previous 100"},
-		{"/servers?page=2", "101 to 120 of 120", "Next 100"},
-		{"/servers?q=host3&page=1", "host3", "Next 100"},
+		{"/workers?page=2", "101 to 120 of 120", "Next 100"},
+		{"/workers?q=host3&page=1", "host3", "Next 100"},
 		{"/events", "Next 100", "Previous 100"},
 		{"/events?page=2", "Previous 100", "No event matches"},
 	} {
@@ -101,7 +101,7 @@ func TestPageNumbersBeyondAll(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{})
 	for _, page := range []string{"92233720368547759", "184467440737095517", "9223372036854775807"} {
-		for _, path := range []string{"/events", "/items", "/runs", "/servers", "/task?task=settle"} {
+		for _, path := range []string{"/events", "/items", "/runs", "/workers", "/task?task=settle"} {
 			sign := "?"
 			if strings.Contains(path, "?") {
 				sign = "&"

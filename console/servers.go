@@ -70,13 +70,13 @@ func showServers(ctx context.Context, v *viewer, query url.Values) content {
 				return gone, err
 			})
 		if !v.knows("gone") {
-			return content{Title: "Servers"}
+			return content{Title: "Workers"}
 		}
-		return content{"Servers", p, p.Gone}
+		return content{"Workers", p, p.Gone}
 	}
 	list := v.allServers(ctx)
 	if !v.knows("servers") {
-		return content{Title: "Servers"}
+		return content{Title: "Workers"}
 	}
 	rates := v.samples.ofServers()
 	var shown []ops.ServerRecord
@@ -100,7 +100,7 @@ func showServers(ctx context.Context, v *viewer, query url.Values) content {
 	}
 	p.Processes = len(order)
 	p.group(order)
-	return content{"Servers", p, shown}
+	return content{"Workers", p, shown}
 }
 
 // matches reports whether the reader asks for the server.

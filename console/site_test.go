@@ -31,7 +31,7 @@ func TestEnvironments(t *testing.T) {
 		t.Errorf("no link to the other environment: %s", got.body)
 	}
 	got = s.get(prefix + "task?task=settle")
-	if got.code != http.StatusOK || !strings.Contains(got.body, "served by 0 servers") || strings.Contains(got.body, "web1") || !strings.Contains(got.body, `href="../.././"`) {
+	if got.code != http.StatusOK || !strings.Contains(got.body, "served by 0 workers") || strings.Contains(got.body, "web1") || !strings.Contains(got.body, `href="../.././"`) {
 		t.Errorf("status %d: %s", got.code, got.body)
 	}
 	for _, link := range s.check(prefix+"task?task=settle", got.body) {

@@ -23,7 +23,7 @@ func TestPagesOfASlowDatabase(t *testing.T) {
 			url, proxy := testdb.Through(t, testdb.URL(t, kind))
 			s := newSite(t, url, console.Options{})
 			pages := []string{
-				"/", "/task?task=settle", "/queue?task=settle&queue=1", "/servers", "/items", "/runs?task=nightly", "/run?run=nightly",
+				"/", "/task?task=settle", "/queue?task=settle&queue=1", "/workers", "/items", "/runs?task=nightly", "/run?run=nightly",
 				"/triggers", "/trigger?trigger=nightly", "/events",
 			}
 			proxy.Delay(500 * time.Millisecond) // in each direction

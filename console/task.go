@@ -87,7 +87,7 @@ func sentence(t ops.TaskRecord, servers []ops.ServerRecord, known bool) string {
 		return kind
 	}
 	return fmt.Sprintf("%s, served by %s on %s", kind,
-		human.Count(len(servers), "server", "servers"), human.Count(len(hosts), "host", "hosts"))
+		human.Count(len(servers), "worker", "workers"), human.Count(len(hosts), "host", "hosts"))
 }
 
 // conditionOf returns the mark of a queue.

@@ -78,9 +78,9 @@ tasks:
 const beginWork = `
 rota worker -c rota.yaml 2> worker.log &
 export ROTA_DATABASE=sqlite:shop.db
-until_prints 'rota server list' 'settle +SERVING +[^ ]+ +8 '
-SERVER=$(rota server list -o csv | sed -n 's/^\([^,:]*:[0-9]*\):.*/\1/p' | head -1)
-test "$SERVER"
+until_prints 'rota worker list' 'settle +SERVING +[^ ]+ +8 '
+WORKER=$(rota worker list -o csv | sed -n 's/^\([^,:]*:[0-9]*\):.*/\1/p' | head -1)
+test "$WORKER"
 # for_a_while runs a command that does not end by itself.
 for_a_while() {
 	timeout 1 "$@" || test $? = 124
@@ -96,7 +96,7 @@ var (
 
 	// toThisRoster replaces what a reader replaces.
 	toThisRoster = strings.NewReplacer(
-		"web1:4711", `"$SERVER"`,
+		"web1:4711", `"$WORKER"`,
 		"run wait RUN", "run wait reindex",
 		" RUN", " import",
 		"--from 2026-11-01", "--from "+time.Now().AddDate(0, 0, -3).Format(time.DateOnly),

@@ -116,7 +116,7 @@ func (a *alerter) standbyText(ctx context.Context, maxInFlight int) (string, err
 	if maxInFlight > 0 && maxInFlight < working {
 		working, why = maxInFlight, fmt.Sprintf("max_in_flight: %d", maxInFlight)
 	}
-	return fmt.Sprintf("%d of %d servers stand by (%s)", servers-working, servers, why), err
+	return fmt.Sprintf("%d of %d workers stand by (%s)", servers-working, servers, why), err
 }
 
 // checkStalled notes calls of the dealer that do not end.
@@ -153,7 +153,7 @@ func (a *alerter) checkProgress(p roster.HeartbeatReply, restricted bool) {
 	if idle := time.Since(a.progressAt); idle > patience {
 		text := fmt.Sprintf("nothing selected or executed for %s (queues: %d)", idle.Round(time.Second), a.view.owned.Load())
 		if p.Share.Granted == 0 {
-			text += ": other servers have all calls of max_in_flight in flight"
+			text += ": other workers have all calls of max_in_flight in flight"
 		}
 		a.see(condition.Condition{Kind: condition.NoFetch.Name, Since: a.progressAt, Server: a.uuid, Text: text})
 	}

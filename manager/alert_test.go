@@ -147,8 +147,8 @@ func TestStandbyIsRaisedOnce(t *testing.T) {
 			cl.Fatalf("alerts in half an hour: %v, want one of %s", kinds, condition.Standby.Name)
 		}
 		a := alerts.all[0]
-		if a.Text != "2 of 3 servers stand by (queues: 1)" || a.TaskType != "settle" || a.OwnSign != center.DefaultOwnSign {
-			cl.Fatalf("the alert is %+v, want Text \"2 of 3 servers stand by (queues: 1)\", TaskType \"settle\", OwnSign %v", a, center.DefaultOwnSign)
+		if a.Text != "2 of 3 workers stand by (queues: 1)" || a.TaskType != "settle" || a.OwnSign != center.DefaultOwnSign {
+			cl.Fatalf("the alert is %+v, want Text \"2 of 3 workers stand by (queues: 1)\", TaskType \"settle\", OwnSign %v", a, center.DefaultOwnSign)
 		}
 		if n := cl.events("ALERT"); n != 1 {
 			cl.Fatalf("%d events, want 1", n)

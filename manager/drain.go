@@ -109,7 +109,7 @@ func (h *hungCalls) clear() *job {
 			}
 			for _, id := range queues {
 				delete(h.listed, id)
-				h.log.LogAttrs(ctx, slog.LevelInfo, "the call of a former session has ended; the server may get the queue again",
+				h.log.LogAttrs(ctx, slog.LevelInfo, "the call of a former session has ended; the worker may get the queue again",
 					slog.String("queue", id))
 			}
 			h.agenda.add(time.Now(), rebalance)

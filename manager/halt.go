@@ -44,10 +44,10 @@ func (h *halt) follow(ctx context.Context, p heartbeatReply) {
 	}
 	switch paused := p.State == ops.StatePaused; {
 	case paused && !h.handingOver():
-		h.log.LogAttrs(ctx, slog.LevelInfo, "server paused by an operator; the other servers take over")
+		h.log.LogAttrs(ctx, slog.LevelInfo, "worker paused by an operator; the other workers take over")
 		h.handOver()
 	case !paused && h.handingOver() && !h.leaving:
-		h.log.LogAttrs(ctx, slog.LevelInfo, "server resumed by an operator")
+		h.log.LogAttrs(ctx, slog.LevelInfo, "worker resumed by an operator")
 		h.handOverBy = time.Time{}
 	}
 	h.paused, h.barrier = halted, 0
@@ -63,12 +63,12 @@ func (h *halt) follow(ctx context.Context, p heartbeatReply) {
 func haltText(p heartbeatReply) string {
 	switch {
 	case p.Paused:
-		return "the task type is paused: the server finishes what is in flight, and keeps its queues"
+		return "the task type is paused: the worker finishes what is in flight, and keeps its queues"
 	case p.RequestedTotal > 0:
 		return fmt.Sprintf("the number of queues changes to %d: "+
-			"the server finishes what is in flight, and waits for the others", p.RequestedTotal)
+			"the worker finishes what is in flight, and waits for the others", p.RequestedTotal)
 	}
-	return "the server works its queues again"
+	return "the worker works its queues again"
 }
 
 // acknowledge makes the next heartbeat report the barrier as drained, if nothing is in flight. Nothing starts before

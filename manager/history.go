@@ -106,5 +106,5 @@ func outcomeOf(found roster.HistoryCheck) string {
 	case found.Waiting:
 		return "the epochs rise when an operator has acknowledged the last loss: rota doctor ack"
 	}
-	return "another server has found it, too"
+	return "another worker has found it, too"
 }

@@ -221,7 +221,7 @@ func (p *planner) audit(r heartbeatReply) *job {
 			}
 			for _, sign := range expired {
 				p.log.LogAttrs(ctx, slog.LevelInfo,
-					fmt.Sprintf("environment %s deleted: no server has served it for %s", sign, expireAfter))
+					fmt.Sprintf("environment %s deleted: no worker has served it for %s", sign, expireAfter))
 			}
 			if turn {
 				p.view.invalidate()

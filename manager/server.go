@@ -243,7 +243,7 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 		_, err = s.roster.Roster().Planner(s.taskType, session.uuid).ExpireEnded(ctx, ended)
 	}
 	if err != nil {
-		const text = "looking for servers whose processes have ended failed; they are expired after judge_dead_interval"
+		const text = "looking for workers whose processes have ended failed; they are expired after judge_dead_interval"
 		s.log.LogAttrs(ctx, slog.LevelWarn, text, slog.Any("error", err))
 	}
 	reg, err := s.roster.Roster().Register(ctx, roster.ServerInfo{

@@ -321,7 +321,7 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 			s.follow(ctx, r)
 			return s.serving
 		case <-s.reg.gone:
-			s.log.LogAttrs(ctx, slog.LevelWarn, "expired by another server; joining again without queues")
+			s.log.LogAttrs(ctx, slog.LevelWarn, "expired by another worker; joining again without queues")
 		case <-late:
 			s.giveUp(ctx)
 		}
@@ -337,7 +337,7 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 			return nil // there is nothing left to hand over
 		case <-s.proc.Drained():
 		case <-grace:
-			const text = "a dealer still works a lost queue; this server does not get the queue again before the dealer returns"
+			const text = "a dealer still works a lost queue; this worker does not get the queue again before the dealer returns"
 			s.log.LogAttrs(ctx, slog.LevelWarn, text)
 			s.rejoin = true
 			return nil
@@ -437,7 +437,7 @@ func (s *session) giveUp(ctx context.Context) {
 	call, cancel := s.withTimeout(ctx)
 	defer cancel()
 	if err := s.own().Leave(call, notDrained(s.proc), roster.Reservation{}); err != nil {
-		const text = "giving the queues away failed; the other servers take over after judge_dead_interval"
+		const text = "giving the queues away failed; the other workers take over after judge_dead_interval"
 		s.log.LogAttrs(ctx, slog.LevelWarn, text, slog.Any("error", err))
 		s.server.unleft = err
 	}

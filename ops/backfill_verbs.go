@@ -201,7 +201,7 @@ type CancelBackfill struct {
 var cancelBackfill = verb[CancelBackfill](Verb{
 	Name: "run backfill cancel", Right: RightOperate,
 	Short: "Cancel a backfill and its open runs",
-	Effect: "Its open runs end, also those of the task types that run after its own. A server notices within two " +
+	Effect: "Its open runs end, also those of the task types that run after its own. A worker notices within two " +
 		"seconds; what it has started may still take effect. Runs that have ended stay as they are.",
 	Help: `A new backfill of the range makes the other runs, and with --rerun-failed also
 reruns the cancelled runs.

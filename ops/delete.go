@@ -104,8 +104,8 @@ func refuseLiveServers(ctx context.Context, l *roster.LockTx) error {
 	live, err := sqldb.Value[int](ctx, l, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ?
 		AND heartbeat_time >= {ago judge_dead_interval_ms}`, l.TaskType, l.OwnSign)
 	if err == nil && live > 0 {
-		err = fmt.Errorf("%s it in %s: stop all servers first",
-			human.Count(live, "live server still serves", "live servers still serve"), l.OwnSign)
+		err = fmt.Errorf("%s it in %s: stop all workers first",
+			human.Count(live, "live worker still serves", "live workers still serve"), l.OwnSign)
 	}
 	return err
 }

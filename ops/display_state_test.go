@@ -38,7 +38,7 @@ func TestDisplayStates(t *testing.T) {
 	now := time.Now()
 	for state, want := range map[string]string{StateServing: StateFailing, StateDraining: StateDraining} {
 		if got := (ServerRecord{State: state, FailingSince: &now}).DisplayState(); got != want {
-			t.Errorf("a failing server that is %s is %s, want %s", state, got, want)
+			t.Errorf("a failing worker that is %s is %s, want %s", state, got, want)
 		}
 	}
 	if got := (runs.Run{State: runs.Failed, Paused: true}).DisplayState(); got != runs.Failed {

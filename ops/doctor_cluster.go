@@ -140,7 +140,7 @@ func (d clusterCheck) nodeClocks(nodes []nodeReading, limit time.Duration) {
 		d.advise(condition.Clock, "synchronise the clocks of the nodes (NTP); until then let all workers write through one "+
 			"node",
 			"the clock of node %s is %s ahead of that of node %s, and at most %s is allowed: "+
-				"servers are taken for dead although they are healthy", fastest.Name, apart, slowest.Name, limit)
+				"workers are taken for dead although they are healthy", fastest.Name, apart, slowest.Name, limit)
 	case len(nodes) < nodes[0].Size:
 		d.note(condition.Clock, "compare the clocks of all nodes: run this command through the address of each node, "+
 			"or through a balancer",

@@ -25,7 +25,7 @@ func TestClocksOfNodes(t *testing.T) {
 		},
 		{
 			[]nodeReading{node("n1", 0, ms), node("n2", 4*time.Second, ms), node("n3", ms, ms)},
-			"PROBLEM the clock of node n2 is 4s ahead of that of node n1, and at most 1s is allowed: servers are taken for dead although they are healthy",
+			"PROBLEM the clock of node n2 is 4s ahead of that of node n1, and at most 1s is allowed: workers are taken for dead although they are healthy",
 		},
 		{
 			[]nodeReading{node("n1", 0, ms), node("n2", 1200*ms, 600*ms), node("n3", 0, ms)},

@@ -105,7 +105,7 @@ func TestDoctorOfDataDatabases(t *testing.T) {
 			"PROBLEM DATA_AHEAD orders: orders is ahead of the roster, which has lost history: queue 0 of settle (epoch 99 of web1:1, in the roster 2)",
 			"OK DATA orders: orders at ADDRESS: 1 queue is fenced, an epoch last rose AGE ago")
 		f.exec("UPDATE rota_fence SET epoch = 2, cur_server = 'web9:9:00000009' WHERE queue_id = '0'")
-		f.finds("at the epoch of another server",
+		f.finds("at the epoch of another worker",
 			"PROBLEM DATA_AHEAD orders: orders is ahead of the roster, which has lost history: queue 0 of settle (epoch 2 of web9:9, in the roster 2)",
 			"OK DATA orders: orders at ADDRESS: 1 queue is fenced, an epoch last rose AGE ago")
 		f.exec("DELETE FROM rota_fence WHERE queue_id = ''", "UPDATE rota_fence SET queue_id = '9', epoch = 1")

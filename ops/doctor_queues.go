@@ -103,7 +103,7 @@ func (d queueCheck) misplaced(r rosterRows) {
 		}
 		return fmt.Sprintf("%s (%s)", escape.Name(q.QueueID), q.Pin)
 	})
-	d.list(condition.PinUnmet, "no server that may own queues has the labels of pinned queues, and their owners keep them",
+	d.list(condition.PinUnmet, "no worker that may own queues has the labels of pinned queues, and their owners keep them",
 		misplaced)
 }
 
@@ -163,7 +163,7 @@ func (d queueCheck) pendingHandovers(r rosterRows) {
 		if ids := late[s.UUID]; len(ids) > 0 && !s.Overdue {
 			asked := time.Duration(longest[s.UUID]) * time.Second
 			c := d.advise(condition.LateHandover, "find out what its dealer does; "+
-				"rota server drain --force "+d.commandName(s)+" takes the queues away and cancels the calls in flight",
+				"rota worker drain --force "+d.commandName(s)+" takes the queues away and cancels the calls in flight",
 				"%s has not handed over queues that were requested %s ago: %s", ServerName(s.UUID), asked, human.First(ids, 5))
 			c.Server, c.Since = s.UUID, time.Now().Add(-asked)
 		}
@@ -227,8 +227,8 @@ func (d queueCheck) pendingChanges(r rosterRows) {
 			}
 		}
 		d.advise(condition.RepartitionWait, fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d", totals.least()),
-			"%s instead of %d, as soon as every server has drained; it waits for %s", human.Count(*n, "queue",
-				"queues"), r.task.QueueTotal, cmp.Or(human.First(busy, 5), "no server"))
+			"%s instead of %d, as soon as every worker has drained; it waits for %s", human.Count(*n, "queue",
+				"queues"), r.task.QueueTotal, cmp.Or(human.First(busy, 5), "no worker"))
 	}
 	d.list(condition.PlanSkipped, "the last plan could not move queues, because transactions hold their rows",
 		names(r.task.Skipped))
@@ -295,7 +295,7 @@ func (d queueCheck) load(ctx context.Context, r rosterRows, balance string) erro
 			p.Load.Queues-p.Load.Measured, p.Load.Queues)
 	}
 	for _, queue := range p.Load.TooLarge[:min(5, len(p.Load.TooLarge))] {
-		d.advise(condition.LoadTooLarge, r.splits(queue), "queue %s has more load than a server should have, which no plan "+
+		d.advise(condition.LoadTooLarge, r.splits(queue), "queue %s has more load than a worker should have, which no plan "+
 			"can even", escape.Name(queue)).QueueID = queue
 	}
 	if n := p.LoadMoves(); n > p.Load.Budget {

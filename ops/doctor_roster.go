@@ -111,7 +111,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	}
 	if len(d.findings) == before {
 		d.ok(condition.Healthy, "%s, %s", human.Count(r.task.QueueTotal, "queue", "queues"),
-			human.Count(len(r.servers), "server", "servers"))
+			human.Count(len(r.servers), "worker", "workers"))
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func (d rosterCheck) invalidValues(ctx context.Context) error {
 		return err
 	}
 	for _, v := range values {
-		d.add(condition.InvalidValue, "servers ignore a value or use its bound: %s", v).Subject = v.Table + " " + v.Row +
+		d.add(condition.InvalidValue, "workers ignore a value or use its bound: %s", v).Subject = v.Table + " " + v.Row +
 			" " + v.Column
 	}
 	late, err := d.c.Triggers().Late(ctx, d.task)

@@ -22,24 +22,24 @@ type serverCheck struct{ *diagnosis }
 // eligible.
 func (d serverCheck) availability(r rosterRows) {
 	if r.task.Paused {
-		d.add(condition.Paused, "the task type is paused: no server starts a call")
+		d.add(condition.Paused, "the task type is paused: no worker starts a call")
 	}
 	switch {
 	case r.task.QueueTotal == 0:
-		d.add(condition.NeverServed, "no server has ever served it in own_sign %s", d.c.ownSign)
+		d.add(condition.NeverServed, "no worker has ever served it in own_sign %s", d.c.ownSign)
 	case len(r.servers) == 0:
-		d.add(condition.Unserved, "no server is registered")
+		d.add(condition.Unserved, "no worker is registered")
 	case !r.eligible():
-		d.add(condition.NoEligible, "no server may take queues: all are paused, draining or silent")
+		d.add(condition.NoEligible, "no worker may take queues: all are paused, draining or silent")
 	}
 	for _, s := range r.servers {
 		switch {
 		case s.Overdue:
 		case s.State == StatePaused:
-			d.advise(condition.ServerPaused, "rota server resume "+d.commandName(s), "%s is paused",
+			d.advise(condition.ServerPaused, "rota worker resume "+d.commandName(s), "%s is paused",
 				ServerName(s.UUID)).Server = s.UUID
 		case s.State == StateDraining && s.Queues == 0:
-			d.advise(condition.ServerDrained, "stop it, or: rota server resume "+d.commandName(s),
+			d.advise(condition.ServerDrained, "stop it, or: rota worker resume "+d.commandName(s),
 				"%s is drained and still runs", ServerName(s.UUID)).Server = s.UUID
 		}
 	}
@@ -54,10 +54,10 @@ func (d serverCheck) overdue(r rosterRows) {
 		switch {
 		case !s.Overdue:
 		case r.eligible() && silent < 3*judgeDead:
-			d.note(condition.ServerSilent, "wait: the other servers take over in a moment", "%s has been silent for %s; "+
+			d.note(condition.ServerSilent, "wait: the other workers take over in a moment", "%s has been silent for %s; "+
 				"it owns %s", ServerName(s.UUID), silent, owned).Server = s.UUID
 		default:
-			d.add(condition.ServerSilent, "%s has been silent for %s and no server has taken over; it owns %s",
+			d.add(condition.ServerSilent, "%s has been silent for %s and no worker has taken over; it owns %s",
 				ServerName(s.UUID), silent, owned).Server = s.UUID
 		}
 	}
@@ -70,7 +70,7 @@ func (d serverCheck) withoutCalls(r rosterRows) {
 		if s.MaxInFlightTarget == nil || *s.MaxInFlightTarget > 0 || s.Queues == s.Requested || !s.Eligible() {
 			continue
 		}
-		d.add(condition.NoCalls, "%s owns %s and gets no call of max_in_flight, and no other server may take the queues",
+		d.add(condition.NoCalls, "%s owns %s and gets no call of max_in_flight, and no other worker may take the queues",
 			ServerName(s.UUID), human.Count(s.Queues-s.Requested, "queue", "queues")).Server = s.UUID
 	}
 }
@@ -88,18 +88,18 @@ func (d serverCheck) planners(r rosterRows) {
 		}
 	}
 	if len(newer) > 0 && len(newer) == len(r.servers) {
-		d.add(condition.PlannerVersion, "all servers say that they know planner version %d, but version %d is in force: "+
+		d.add(condition.PlannerVersion, "all workers say that they know planner version %d, but version %d is in force: "+
 			"planner_version was edited by hand, or the next plan raises it", newer[0].PlannerVersion, inForce)
 	}
 	if len(older) > 0 {
 		d.note(condition.PlannerVersion, "upgrade it", "%s (%s in all) does not know planner version %d, "+
 			"which is in force, and does not plan",
-			ServerName(older[0].UUID), human.Count(len(older), "server", "servers"), inForce)
+			ServerName(older[0].UUID), human.Count(len(older), "worker", "workers"), inForce)
 	}
 	if len(newer) > 0 && len(newer) < len(r.servers) {
 		d.note(condition.PlannerVersion, "upgrade the others", "%s (%s in all) knows planner version %d; "+
 			"version %d is in force until all know a newer one",
-			ServerName(newer[0].UUID), human.Count(len(newer), "server", "servers"), newer[0].PlannerVersion, inForce)
+			ServerName(newer[0].UUID), human.Count(len(newer), "worker", "workers"), newer[0].PlannerVersion, inForce)
 	}
 }
 
@@ -135,10 +135,10 @@ func (d serverCheck) requirement(r rosterRows) {
 	switch {
 	case r.mayOwn(plan.Selector{}):
 	case len(lack) > 0:
-		d.add(condition.RequireUnmet, "no server has the labels of require (%s): queues without an owner wait, "+
-			"and these servers keep theirs although they lack a label: %s", r.limits.Require, human.First(lack, 5))
+		d.add(condition.RequireUnmet, "no worker has the labels of require (%s): queues without an owner wait, "+
+			"and these workers keep theirs although they lack a label: %s", r.limits.Require, human.First(lack, 5))
 	case r.eligible():
-		d.add(condition.RequireUnmet, "no server has the labels of require (%s): the queues wait", r.limits.Require)
+		d.add(condition.RequireUnmet, "no worker has the labels of require (%s): the queues wait", r.limits.Require)
 	}
 }
 
@@ -202,7 +202,7 @@ func (d serverCheck) errors(r rosterRows) {
 			when = fmt.Sprintf(", %s ago", time.Duration(errorAge(latest))*time.Second)
 		}
 		d.advise(condition.LastError, "see the log of "+ServerName(latest.UUID), "last error of %s%s: %s",
-			human.Count(len(servers[text]), "server", "servers"), when, sqldb.OneLine(errText(text))).Subject = text
+			human.Count(len(servers[text]), "worker", "workers"), when, sqldb.OneLine(errText(text))).Subject = text
 	}
 }
 

@@ -53,7 +53,7 @@ func (d rosterCheck) givenSettings(ctx context.Context, r rosterRows, row center
 	for _, c := range findings {
 		who := servers[c.Text][0]
 		if names := servers[c.Text]; len(names) > 1 {
-			who = fmt.Sprintf("%d servers (%s)", len(names), human.First(names, 5))
+			who = fmt.Sprintf("%d workers (%s)", len(names), human.First(names, 5))
 		}
 		c.Text = who + ": " + c.Text
 		d.findings = append(d.findings, c)

@@ -12,5 +12,5 @@ var (
 	// ErrUnknownQueue means that the task type has no queue of that name in this environment.
 	ErrUnknownQueue = errors.New("there is no queue of that name")
 	// ErrUnknownServer means that no registered server has the name in this environment.
-	ErrUnknownServer = errors.New("unknown server")
+	ErrUnknownServer = errors.New("unknown worker")
 )

@@ -215,7 +215,7 @@ func TestEventsOfAServer(t *testing.T) {
 		t.Errorf("web2: %v, %v, want %s", kinds(web2), kinds("web2:2"), want)
 	}
 	if got := kinds("gone:1:00000009"); len(got) > 0 {
-		t.Errorf("a server that is not there: %v", got)
+		t.Errorf("a worker that is not there: %v", got)
 	}
 	f := newFollower(t, c, ops.EventFilter{Server: "web2:2", Kind: ops.EventAlert}, 100)
 	f.want()
@@ -228,7 +228,7 @@ func TestEventsOfAServer(t *testing.T) {
 	}
 	for _, name := range []string{"web3:3", "web3"} {
 		if got := kinds(name); !slices.Equal(got, []string{"JOINED", "JOINED"}) {
-			t.Errorf("%s, which has two servers: %v, want two joins", name, got)
+			t.Errorf("%s, which has two workers: %v, want two joins", name, got)
 		}
 	}
 }

@@ -172,7 +172,7 @@ func exerciseMembership(t *testing.T, c *center.Center) {
 	deleted, err := ops.New(c).Clean(ctx, time.Millisecond)
 	must(t, err)
 	if deleted == 0 {
-		t.Error("Clean after a server left: got 0 deleted rows, want some")
+		t.Error("Clean after a worker left: got 0 deleted rows, want some")
 	}
 }
 

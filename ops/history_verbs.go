@@ -16,7 +16,7 @@ var ackLoss = verb[AckLoss](Verb{
 example because a lagging standby was promoted, or a backup was restored. From
 then on, "rota doctor" does not report this loss.
 
-When servers find a loss, they raise the epochs of all queues. If they find
+When workers find a loss, they raise the epochs of all queues. If they find
 another one within ten minutes, they wait for the acknowledgement before they
 raise the epochs again.`,
 	Example: "  rota doctor ack",

@@ -50,7 +50,7 @@ func (p Pending) String() string {
 	add(p.Moves, "move")
 	add(p.Removals, "remove")
 	if p.RequestedTotal != nil {
-		parts = append(parts, fmt.Sprintf("%d queues instead of %d when all servers have drained",
+		parts = append(parts, fmt.Sprintf("%d queues instead of %d when all workers have drained",
 			*p.RequestedTotal, p.Queues))
 	}
 	if p.Reserved > 0 {

@@ -26,6 +26,6 @@ func TestScenarioFindsItsServers(t *testing.T) {
 		}
 	}
 	if _, err := ops.New(c).Queues().Scenario(t.Context(), "regions", 0, web1); !errors.Is(err, ops.ErrOtherTask) {
-		t.Errorf("a server of another task type: %v", err)
+		t.Errorf("a worker of another task type: %v", err)
 	}
 }

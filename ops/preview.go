@@ -157,7 +157,7 @@ func (in planInput) setWeights(weights map[string]int) error {
 func (in planInput) server(uuid string) (*roster.ServerRow, error) {
 	at := slices.IndexFunc(in.servers, func(r roster.ServerRow) bool { return r.UUID == uuid })
 	if at < 0 {
-		return nil, fmt.Errorf("server %s: %w", uuid, center.ErrGone)
+		return nil, fmt.Errorf("worker %s: %w", uuid, center.ErrGone)
 	}
 	return &in.servers[at], nil
 }
@@ -335,7 +335,7 @@ func (in planInput) shares(moves []Move, loads *plan.LoadResult) []Share {
 }
 
 // ErrOtherTask means that none of the servers with a name serves the task type in question.
-var ErrOtherTask = errors.New("the server serves another task type")
+var ErrOtherTask = errors.New("the worker serves another task type")
 
 // Scenario returns the scenario in which add servers join the task type and its named servers stop. A name is as
 // Servers.Matching takes it. Scenario returns ErrOtherTask if no server with a name serves the task type.
@@ -349,7 +349,7 @@ func (q *Queues) Scenario(ctx context.Context, taskType string, add int, names .
 		serve := slices.DeleteFunc(slices.Clone(servers),
 			func(server ServerRecord) bool { return server.TaskType != taskType })
 		if len(serve) == 0 {
-			return s, fmt.Errorf("plan %s without server %s: %w: %s", taskType, servers[0].UUID, ErrOtherTask,
+			return s, fmt.Errorf("plan %s without worker %s: %w: %s", taskType, servers[0].UUID, ErrOtherTask,
 				servers[0].TaskType)
 		}
 		for _, server := range serve {

@@ -21,7 +21,7 @@ type AddQueue struct {
 var addQueue = verb[AddQueue](Verb{
 	Name: "queue add", Right: RightChange,
 	Short:   "Add a named queue, or cancel its removal",
-	Effect:  "A server owns the queue at once. A queue that is being removed stays.",
+	Effect:  "A worker owns the queue at once. A queue that is being removed stays.",
 	Help:    `"rota task apply" changes the number of numbered queues.`,
 	Example: "  rota queue add settle west\n  rota queue add settle west --parameter '{\"zone\": 3}'",
 })

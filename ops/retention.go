@@ -134,7 +134,7 @@ func expireOwnSign(ctx context.Context, r *roster.Roster, taskType, actor string
 			return err // a later call deletes the rest
 		}
 		gone = true
-		return deleteRosterRows(ctx, l, actor, "no server has served it for expire_own_sign_interval")
+		return deleteRosterRows(ctx, l, actor, "no worker has served it for expire_own_sign_interval")
 	})
 	return gone, err
 }

@@ -121,7 +121,7 @@ func lastErrors(servers []ServerRecord) string {
 	if len(list) == 0 {
 		return ""
 	}
-	return "no server works on it; the last errors are of " + human.First(list, 3)
+	return "no worker works on it; the last errors are of " + human.First(list, 3)
 }
 
 func blockerOf(r runs.Run, t TaskRecord, now time.Time) string {
@@ -129,11 +129,11 @@ func blockerOf(r runs.Run, t TaskRecord, now time.Time) string {
 	case r.State == runs.Waiting:
 		return "it waits for its upstreams"
 	case !t.Served():
-		return "no live server serves " + r.TaskType
+		return "no live worker serves " + r.TaskType
 	case t.Paused:
 		return r.TaskType + " is paused"
 	case t.RequestedTotal != nil:
-		return fmt.Sprintf("all servers of %s drain, until it has %s", r.TaskType,
+		return fmt.Sprintf("all workers of %s drain, until it has %s", r.TaskType,
 			human.Count(int(*t.RequestedTotal), "queue", "queues"))
 	case r.State == runs.Ready && r.NotBefore.After(now):
 		return "it does not begin before " + r.NotBefore.UTC().Format(time.RFC3339)

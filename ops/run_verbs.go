@@ -136,7 +136,7 @@ type CancelRun struct {
 var cancelRun = verb[CancelRun](Verb{
 	Name: "run cancel", Right: RightOperate,
 	Short: "Cancel an open run",
-	Effect: "It ends at once. Servers at work on it stop within two seconds; what they have started may still take " +
+	Effect: "It ends at once. Workers at work on it stop within two seconds; what they have started may still take " +
 		"effect. Runs that need its success fail. A rerun goes on where it was.",
 	Help:    runHelp,
 	Example: runExample("cancel"),
@@ -175,7 +175,7 @@ type PauseRun struct {
 var pauseRun = verb[PauseRun](Verb{
 	Name: "run pause", Right: RightOperate,
 	Short: "Pause an open run",
-	Effect: "It is not opened, no server takes its queues, and those at work stop in between two batches, until " +
+	Effect: "It is not opened, no worker takes its queues, and those at work stop in between two batches, until " +
 		"somebody resumes it. Its deadline does not change.",
 	Help:    runHelp,
 	Example: runExample("pause"),

@@ -80,7 +80,7 @@ func TestRebalanceTakesFewStatements(t *testing.T) {
 	b.join()
 	sent := testdb.Statements(proxy.Listen(b.rebalance))
 	if n := b.count(`SELECT COUNT(*) FROM schedule_queue WHERE req_server = 'new'`); n != manyQueues/(manyServers+1) {
-		t.Fatalf("queues that the new server requests: got %d, want %d", n, manyQueues/(manyServers+1))
+		t.Fatalf("queues that the new worker requests: got %d, want %d", n, manyQueues/(manyServers+1))
 	}
 	wantStatements(t, "a join", sent, 14)
 	b.expire(100)
@@ -91,7 +91,7 @@ func TestRebalanceTakesFewStatements(t *testing.T) {
 	if n := b.count(`SELECT COUNT(*) FROM schedule_queue WHERE cur_server IS NULL OR cur_server >= 's0900'`); n != 0 {
 		t.Fatalf("queues without a live owner: got %d, want 0", n)
 	}
-	wantStatements(t, "the loss of 100 servers", sent, 25)
+	wantStatements(t, "the loss of 100 workers", sent, 25)
 }
 
 // wantStatements checks that an operation sent at least one and at most a number of statements.

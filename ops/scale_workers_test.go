@@ -24,8 +24,8 @@ func TestScale(t *testing.T) {
 		"items in hand, none counted":       {TaskRecord{QueueTotal: 8, BacklogItems: items(0), InFlight: 250}, 3},
 		"items in hand, counted, too":       {TaskRecord{QueueTotal: 8, BacklogItems: items(300), InFlight: 250}, 3},
 		"a queue that nobody can own":       {TaskRecord{QueueTotal: 8, BacklogItems: items(1), Servers: 3, Unassigned: 1}, 4},
-		"a queue of a server that has died": {TaskRecord{QueueTotal: 8, BacklogItems: items(1), Servers: 3, DeadServers: 1, Unassigned: 1}, 3},
-		"all servers there, one queue left": {TaskRecord{QueueTotal: 3, BacklogItems: items(1), Servers: 3, Unassigned: 1}, 3},
+		"a queue of a worker that has died": {TaskRecord{QueueTotal: 8, BacklogItems: items(1), Servers: 3, DeadServers: 1, Unassigned: 1}, 3},
+		"all workers there, one queue left": {TaskRecord{QueueTotal: 3, BacklogItems: items(1), Servers: 3, Unassigned: 1}, 3},
 		"paused":                            {TaskRecord{QueueTotal: 8, BacklogItems: items(900), Paused: true}, 1},
 		"no queues yet":                     {TaskRecord{BacklogItems: items(900)}, 1},
 	}

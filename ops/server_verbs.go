@@ -12,8 +12,8 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-const serverHelp = `SERVER is a uuid; host:pid, which stands for all servers of that process; or a
-host, which stands for all servers of that host. The command prints what
+const serverHelp = `WORKER is a uuid; host:pid, which stands for all workers of that process; or a
+host, which stands for all workers of that host. The command prints what
 happens to each of them.`
 
 // ServerChange is a server that a verb changes, as programs read it.
@@ -27,16 +27,16 @@ type ServerChange struct {
 
 // PauseServers stops servers: they hand their queues over.
 type PauseServers struct {
-	Servers []string `arg:"SERVER" of:"server"`
+	Servers []string `arg:"WORKER" of:"worker"`
 }
 
 var pauseServers = verb[PauseServers](Verb{
-	Name: "server pause", Right: RightOperate,
-	Short: "Pause a server: it hands its queues over to other servers",
+	Name: "worker pause", Right: RightOperate,
+	Short: "Pause a worker: it hands its queues over to other workers",
 	Effect: "It finishes what it has in flight first, and owns no queue until somebody resumes it. While there is no " +
-		"other server, its queues wait.",
+		"other worker, its queues wait.",
 	Help:    serverHelp,
-	Example: "  rota server pause web1:4711\n  rota server pause web1 --dry-run         all servers of a host",
+	Example: "  rota worker pause web1:4711\n  rota worker pause web1 --dry-run         all workers of a host",
 })
 
 // Prepare implements Operation.
@@ -52,15 +52,15 @@ func (a PauseServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 
 // ResumeServers lets paused or drained servers own queues again.
 type ResumeServers struct {
-	Servers []string `arg:"SERVER" of:"server"`
+	Servers []string `arg:"WORKER" of:"worker"`
 }
 
 var resumeServers = verb[ResumeServers](Verb{
-	Name: "server resume", Right: RightOperate,
-	Short:   "Resume a paused or drained server: it may own queues again",
+	Name: "worker resume", Right: RightOperate,
+	Short:   "Resume a paused or drained worker: it may own queues again",
 	Effect:  "It gets its share of the queues as the others hand over.",
 	Help:    serverHelp,
-	Example: "  rota server resume web1:4711",
+	Example: "  rota worker resume web1:4711",
 })
 
 // Prepare implements Operation.
@@ -77,17 +77,17 @@ func (a ResumeServers) Prepare(ctx context.Context, c *Client) (*Change, error) 
 
 // DrainServers moves all queues away from servers until they are resumed.
 type DrainServers struct {
-	Servers []string      `arg:"SERVER" of:"server"`
+	Servers []string      `arg:"WORKER" of:"worker"`
 	Force   bool          `flag:"force" form:"-" help:"do not wait for what is in flight, except for fenced transactions"`
-	Wait    time.Duration `flag:"wait" form:"-" default:"30s" help:"with --force: how long to wait for the fenced transactions of each server"`
+	Wait    time.Duration `flag:"wait" form:"-" default:"30s" help:"with --force: how long to wait for the fenced transactions of each worker"`
 }
 
 var drainServers = verb[DrainServers](Verb{
-	Name: "server drain", Right: RightOperate,
-	Short: "Move all queues away from a server until it is resumed",
+	Name: "worker drain", Right: RightOperate,
+	Short: "Move all queues away from a worker until it is resumed",
 	Effect: "It hands over each queue as soon as nothing of it is in flight. The process goes on running and owns no " +
-		"queue until somebody resumes it. While there is no other server, it continues to work.",
-	Help: `With --force the queues move at once. When the server notices, it cancels what
+		"queue until somebody resumes it. While there is no other worker, it continues to work.",
+	Help: `With --force the queues move at once. When the worker notices, it cancels what
 it has in flight. The fence rejects its late writes in fenced transactions;
 other effects, such as e-mails, cannot be undone. A queue in a fenced
 transaction moves when that transaction ends. The command waits for it as long
@@ -95,9 +95,9 @@ as --wait says, and then fails and names the queues that are left. It does not
 see transactions in data databases: there the next owner waits for them.
 
 ` + serverHelp,
-	Example: `  rota server drain web1:4711 && rota task wait settle
-  rota server drain web1:4711 --force
-  rota server drain web1 --dry-run         all servers of a host`,
+	Example: `  rota worker drain web1:4711 && rota task wait settle
+  rota worker drain web1:4711 --force
+  rota worker drain web1 --dry-run         all workers of a host`,
 })
 
 // Prepare implements Operation.
@@ -135,7 +135,7 @@ func (a DrainServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 func (a DrainServers) force(ctx context.Context, c *Client, uuid, actor string) error {
 	held, err := c.roster.Operator(actor).ForceDrainServer(ctx, uuid, a.Wait)
 	if err == nil && len(held) > 0 {
-		err = fmt.Errorf("drain server %s: after %s, a transaction of the server still locks the rows of queues %s: "+
+		err = fmt.Errorf("drain worker %s: after %s, a transaction of the worker still locks the rows of queues %s: "+
 			"end the process, or its session in the database, then drain again",
 			uuid, a.Wait, strings.Join(held, ", "))
 	}
@@ -144,22 +144,22 @@ func (a DrainServers) force(ctx context.Context, c *Client, uuid, actor string) 
 
 // WeighServers gives servers more or fewer queues than others.
 type WeighServers struct {
-	Servers []string `arg:"SERVER" of:"server"`
+	Servers []string `arg:"WORKER" of:"worker"`
 	Weight  string   `arg:"WEIGHT" help:"its part of the queues in proportion to those of the others: 1 unless the worker says otherwise"`
 }
 
 var weighServers = verb[WeighServers](Verb{
-	Name: "server weight", Right: RightOperate,
-	Short: "Give a server more or fewer queues than others",
-	Effect: "The servers of a task type own queues in proportion to their weights, within one queue. A server of " +
-		"weight 0 owns only queues that no other server may own, or has room for. If all have weight 0, they count " +
-		"alike. The weight holds until the server leaves.",
+	Name: "worker weight", Right: RightOperate,
+	Short: "Give a worker more or fewer queues than others",
+	Effect: "The workers of a task type own queues in proportion to their weights, within one queue. A worker of " +
+		"weight 0 owns only queues that no other worker may own, or has room for. If all have weight 0, they count " +
+		"alike. The weight holds until the worker leaves.",
 	Help: `When its process joins again, it has the weight of its settings, which is 1 if
-they say nothing (rota worker --weight). rota plan TASK --weight SERVER=WEIGHT
+they say nothing (rota worker --weight). rota plan TASK --weight WORKER=WEIGHT
 shows which queues would move.
 
 ` + serverHelp,
-	Example: "  rota server weight web1 3                 all servers of a host\n  rota server weight web1:4711 0",
+	Example: "  rota worker weight web1 3                 all workers of a host\n  rota worker weight web1:4711 0",
 })
 
 // Prepare implements Operation.
@@ -246,7 +246,7 @@ type future struct {
 // host. The servers that change together take no queues of each other.
 func readServers(ctx context.Context, c *Client, names []string) (servers []ServerRecord, futures []future, err error) {
 	if len(names) == 0 {
-		return nil, nil, missing("the server")
+		return nil, nil, missing("the worker")
 	}
 	all, err := c.Servers().List(ctx, ServerFilter{})
 	if err != nil {
@@ -293,7 +293,7 @@ func nameServers(servers []ServerRecord) string {
 	case len(hosts) == 1:
 		return human.Count(len(processes), "process", "processes") + " on " + hosts[0]
 	}
-	return human.Count(len(servers), "server", "servers")
+	return human.Count(len(servers), "worker", "workers")
 }
 
 // handOver says where the queues go that a server hands over in order. otherwise says what happens while no other
@@ -303,10 +303,10 @@ func (f future) handOver(otherwise string) string {
 	case f.Queues == 0:
 		return "it owns no queues, and gets none until it is resumed"
 	case f.others == 0:
-		return fmt.Sprintf("no other server can take its %s now: %s", human.Count(f.Queues, "queue", "queues"), otherwise)
+		return fmt.Sprintf("no other worker can take its %s now: %s", human.Count(f.Queues, "queue", "queues"), otherwise)
 	}
 	return fmt.Sprintf("its %s to %s as it finishes what it has in flight",
-		human.Count(f.Queues, "queue goes", "queues go"), human.Count(f.others, "other server", "other servers"))
+		human.Count(f.Queues, "queue goes", "queues go"), human.Count(f.others, "other worker", "other workers"))
 }
 
 // loseAll says where the queues go that are taken from a server by force.
@@ -315,11 +315,11 @@ func (f future) loseAll() string {
 	case f.Queues == 0:
 		return f.handOver("")
 	case f.others == 0:
-		return fmt.Sprintf("its %s no owner until another server can take over",
+		return fmt.Sprintf("its %s no owner until another worker can take over",
 			human.Count(f.Queues, "queue has", "queues have"))
 	}
 	return fmt.Sprintf("its %s to %s at once", human.Count(f.Queues, "queue goes", "queues go"),
-		human.Count(f.others, "other server", "other servers"))
+		human.Count(f.others, "other worker", "other workers"))
 }
 
 func (f future) weigh(weight int) string {
@@ -329,7 +329,7 @@ func (f future) weigh(weight int) string {
 	case weight > 0:
 		return fmt.Sprintf("it had weight %d and owns %s", f.Weight, human.Count(f.Queues, "queue", "queues"))
 	case f.Queues == 0:
-		return "it owns no queues, and gets only those that no other server may own"
+		return "it owns no queues, and gets only those that no other worker may own"
 	}
 	return f.handOver("it keeps them")
 }

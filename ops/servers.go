@@ -128,7 +128,7 @@ func (s *Servers) List(ctx context.Context, f ServerFilter) ([]ServerRecord, err
 			WHERE own_sign = ? AND req_server IS NOT NULL GROUP BY req_server) w ON w.req_server = s.uuid
 		WHERE s.own_sign = ?`+w.Text+`) x ORDER BY task_type, register_time, uuid`, w.Args...)
 	if err != nil {
-		return nil, fmt.Errorf("list the servers: %w", err)
+		return nil, fmt.Errorf("list the workers: %w", err)
 	}
 	for i := range list {
 		list[i].computeAges()
@@ -167,7 +167,7 @@ func (s *Servers) Gone(ctx context.Context, f ServerFilter, limit int) ([]GoneSe
 	w.Equal("host_name", f.Host)
 	list, err := sqldb.Records[GoneServerRecord](ctx, s.c.db, latest(`schedule_server_history WHERE own_sign = ?`+w.Text,
 		"left_time", "uuid", limit), w.Args...)
-	return list, sqldb.Wrap(err, "list the gone servers")
+	return list, sqldb.Wrap(err, "list the gone workers")
 }
 
 // MaxWeight is the greatest weight of a server.
@@ -189,7 +189,7 @@ func (s *Servers) Matching(ctx context.Context, name string) ([]ServerRecord, er
 	}
 	matches := matchServers(servers, name)
 	if len(matches) == 0 {
-		return nil, fmt.Errorf("find server %s in own_sign %s: %w", name, s.c.ownSign, ErrUnknownServer)
+		return nil, fmt.Errorf("find worker %s in own_sign %s: %w", name, s.c.ownSign, ErrUnknownServer)
 	}
 	return matches, nil
 }

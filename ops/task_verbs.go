@@ -15,7 +15,7 @@ type PauseTask struct {
 var pauseTask = verb[PauseTask](Verb{
 	Name: "task pause", Right: RightOperate,
 	Short: "Pause a task type in this environment",
-	Effect: "Its servers finish what they have in flight and select nothing more, until somebody resumes it. They keep " +
+	Effect: "Its workers finish what they have in flight and select nothing more, until somebody resumes it. They keep " +
 		"their queues. Runs stay open, and their deadlines do not change.",
 	Example: "  rota task pause settle\n  rota task pause settle --own-sign TEST",
 })
@@ -23,7 +23,7 @@ var pauseTask = verb[PauseTask](Verb{
 // Prepare implements Operation.
 func (a PauseTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return pauseChange(ctx, c, a.TaskType, true, pauseTask,
-		Object{Past: "paused", Effect: "every server finishes what it has in flight"})
+		Object{Past: "paused", Effect: "every worker finishes what it has in flight"})
 }
 
 // ResumeTask lets the servers of a task type go on.
@@ -34,7 +34,7 @@ type ResumeTask struct {
 var resumeTask = verb[ResumeTask](Verb{
 	Name: "task resume", Right: RightOperate,
 	Short:   "Resume a paused task type in this environment",
-	Effect:  "Its servers go on with their queues.",
+	Effect:  "Its workers go on with their queues.",
 	Example: "  rota task resume settle\n  rota task resume settle --own-sign TEST",
 })
 
@@ -105,10 +105,10 @@ type DeleteTask struct {
 var deleteTask = verb[DeleteTask](Verb{
 	Name: "task delete", Right: RightChange, Asks: true,
 	NoPage: "it deletes in all environments what nobody can bring back, and the processes must have ended before",
-	Short:  "Delete a task type that no live server serves",
+	Short:  "Delete a task type that no live worker serves",
 	Effect: "Its settings, queues, failed items and triggers are deleted in all environments (own_sign), and its open " +
 		"runs are cancelled. Events and runs stay until their retention ends.",
-	Help: `The command refuses while a live server serves the task type, or another task
+	Help: `The command refuses while a live worker serves the task type, or another task
 type runs after it. Your own tables are not touched. Failed items are deleted
 first, in steps. After an interrupt the command can be repeated.`,
 	Example: "  rota task delete settle\n  rota task delete settle --yes",

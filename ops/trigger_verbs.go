@@ -179,7 +179,7 @@ the first instant after the gap. The duration of --every is counted from
 delays all slots of the trigger by one time, so that not all triggers fire at
 once.
 
---misfire applies to slots that no server fired in time: ONE fires the newest,
+--misfire applies to slots that no worker fired in time: ONE fires the newest,
 SKIP the newest if it is younger than --misfire-after, ALL fires each, at most
 --catchup-max. --overlap applies to slots while a run of the same trigger is
 open: SKIP leaves a SKIPPED run, WAIT lets one run wait. Runs of other triggers

@@ -35,7 +35,7 @@ type editor interface {
 
 // Verb is a thing that an operator can do.
 type Verb struct {
-	Name    string // "server drain": the object and what is done to it
+	Name    string // "worker drain": the object and what is done to it
 	Short   string // a line for a list of verbs
 	Effect  string // sentences about what happens to its object: a help has them after the line, a form before a call
 	Help    string // what only the help says, after the effect, in lines of at most 80 columns

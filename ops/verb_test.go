@@ -31,7 +31,7 @@ func TestVerbs(t *testing.T) {
 			}
 		}
 	}
-	if ops.Find("server paint") != nil {
+	if ops.Find("worker paint") != nil {
 		t.Error("there is a verb that nobody has defined")
 	}
 }
@@ -39,7 +39,7 @@ func TestVerbs(t *testing.T) {
 // A call takes its arguments as texts, and refuses those of another kind with their name, value and rule.
 func TestCallArguments(t *testing.T) {
 	t.Parallel()
-	call := ops.Find("server drain").Call()
+	call := ops.Find("worker drain").Call()
 	args := map[string]ops.Arg{}
 	for _, a := range call.Verb.Args {
 		args[a.Name] = a
@@ -61,11 +61,11 @@ func TestCallArguments(t *testing.T) {
 			t.Errorf("%s=%s: %q, want %q", test.name, test.value, got, test.want)
 		}
 	}
-	if err := call.Set(args["server"], "web1", "web2"); err != nil {
+	if err := call.Set(args["worker"], "web1", "web2"); err != nil {
 		t.Error(err)
 	}
-	if got := strings.Join(call.Values(args["server"]), " "); got != "web1 web2" {
-		t.Errorf("the servers are %q", got)
+	if got := strings.Join(call.Values(args["worker"]), " "); got != "web1 web2" {
+		t.Errorf("the workers are %q", got)
 	}
 }
 

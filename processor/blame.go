@@ -161,7 +161,7 @@ func (b *batch) failItems(named []itemError) {
 func (b *batch) alertUnrecorded(g *grant, err error) {
 	if b.classify(err) == failed {
 		b.remind(Alert{Kind: AlertUnrecorded, Queue: g.queue.ID, Text: fmt.Sprintf(
-			"failed items of queue %s are not recorded, so another server would begin to count their attempts again: %v",
+			"failed items of queue %s are not recorded, so another worker would begin to count their attempts again: %v",
 			g.queue.ID, err)})
 	}
 }

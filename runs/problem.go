@@ -66,7 +66,7 @@ func (p Problem) Text() string {
 	case condition.SlotSkipped.Name:
 		return skippedText(p.Count, p.Since)
 	case condition.TriggerLate.Name:
-		return fmt.Sprintf("it has been due since %s, and no server has fired it", instant(p.Since))
+		return fmt.Sprintf("it has been due since %s, and no worker has fired it", instant(p.Since))
 	case condition.TriggerError.Name:
 		return "it does not fire, because its row is invalid: " + p.Message
 	}

@@ -164,7 +164,7 @@ func (rs *Runs) Unmade(ctx context.Context) ([]Unmade, error) {
 		LEFT JOIN schedule_task_type t ON t.task_type = u.task_type
 		WHERE u.own_sign = ? AND (t.mode IS NULL OR t.mode <> ?) GROUP BY u.task_type ORDER BY u.task_type`,
 		rs.ownSign, ModeRun)
-	return list, sqldb.Wrap(err, "list the submissions that no server takes")
+	return list, sqldb.Wrap(err, "list the submissions that no worker takes")
 }
 
 // submission is a row of schedule_submission.

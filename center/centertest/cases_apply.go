@@ -122,7 +122,7 @@ func testDeleteTask(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A")
 	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{{Key: "a", QueueID: "0", State: ops.ItemDead}}))
-	if err := ops.New(c).Tasks().Delete(t.Context(), r.task, "test"); err == nil || !strings.Contains(err.Error(), "1 live server still serves it in "+c.OwnSign()+": stop all servers first") {
+	if err := ops.New(c).Tasks().Delete(t.Context(), r.task, "test"); err == nil || !strings.Contains(err.Error(), "1 live worker still serves it in "+c.OwnSign()+": stop all workers first") {
 		t.Fatalf("delete a task type with a live server: error %v, want a refusal", err)
 	}
 	r.wantOwners("A", "A")

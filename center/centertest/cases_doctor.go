@@ -111,13 +111,13 @@ func testDiagnose(t *testing.T, c *center.Center) {
 		}
 	}
 	row := func(set string) { r.exec("UPDATE schedule_server SET "+set+" WHERE uuid = '%s'", r.uuid("A")) }
-	want("servers", "PROBLEM no server is registered")
+	want("workers", "PROBLEM no worker is registered")
 	r.join("A")
-	want("roster", "OK 2 queues, 1 server")
+	want("roster", "OK 2 queues, 1 worker")
 	row("last_error = 'no such table'")
-	want("errors", "NOTE last error of 1 server: no such table")
+	want("errors", "NOTE last error of 1 worker: no such table")
 	row("last_error_at = '2020-01-01 00:00:00.000000'")
-	want("errors", "NOTE last error of 1 server, ")
+	want("errors", "NOTE last error of 1 worker, ")
 	row("failing_since = '2020-01-01 00:00:00.000000', failed_calls = 7")
 	want("failing", "PROBLEM 7 calls of A have failed in ")
 	want("errors")
@@ -133,13 +133,13 @@ func testDiagnose(t *testing.T, c *center.Center) {
 	r.exec("UPDATE schedule_queue SET req_since = '2020-01-01 00:00:00.000000' WHERE task_type = '%s' AND req_server IS NOT NULL", r.task)
 	want("requests", "PROBLEM A has not handed over queues that were requested ")
 	r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 3, 0))
-	want("repartition", "NOTE 3 queues instead of 2, as soon as every server has drained; it waits for A, B")
+	want("repartition", "NOTE 3 queues instead of 2, as soon as every worker has drained; it waits for A, B")
 	r.must(c.Roster().Operator("test").Pause(t.Context(), r.task, true))
 	want("pause", "NOTE the task type is paused")
 	r.must(c.Roster().Operator("test").PauseServer(t.Context(), r.uuid("B"), true))
-	want("servers", "NOTE B is paused")
+	want("workers", "NOTE B is paused")
 	r.makeSilent("A")
-	want("servers", "PROBLEM no server may take queues", "NOTE B is paused", "PROBLEM A has been silent for ")
+	want("workers", "PROBLEM no worker may take queues", "NOTE B is paused", "PROBLEM A has been silent for ")
 	want("failing") // the report of an overdue server is stale
 	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{{Key: "a", QueueID: "0", State: ops.ItemDead}, {Key: "b", QueueID: "0", State: ops.ItemRetry}}))
 	want("items", "PROBLEM 1 item has failed permanently", "NOTE 1 item has failed and is retried")
@@ -205,7 +205,7 @@ func testDiagnoseSettings(t *testing.T, c *center.Center) {
 	got := r.findings("settings")
 	want := []string{
 		"NOTE B: stated settings are not in force: queues [east, north] (the row says [north, south]), execute_number 50 (the row says 100), task_parameter xxx",
-		"NOTE 2 servers (C, E): stated settings are not in force: execute_number 50 (the row says 100), drain_timeout 1s (the row says 1m0s)",
+		"NOTE 2 workers (C, E): stated settings are not in force: execute_number 50 (the row says 100), drain_timeout 1s (the row says 1m0s)",
 	}
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || !strings.HasPrefix(got[i], want[i]) {

@@ -177,7 +177,7 @@ func testInFlightSeen(t *testing.T, c *center.Center) {
 			t.Errorf("%s calls are granted, want 3", got)
 		}
 		r.wantShares("A 1/1", "B 2/0")
-		want := []string{"PROBLEM B owns 1 queue and gets no call of max_in_flight, and no other server may take the queues"}
+		want := []string{"PROBLEM B owns 1 queue and gets no call of max_in_flight, and no other worker may take the queues"}
 		if diff := cmp.Diff(want, r.findings("queues")); diff != "" {
 			t.Errorf("findings (-want +got):\n%s", diff)
 		}

@@ -34,7 +34,7 @@ func testLabels(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 2, Require: "disk=ssd|nvme"})
 		r.join("A")
 		r.wantOwners("-", "-")
-		if list := r.findings("labels"); len(list) != 1 || !strings.Contains(list[0], "no server has the labels of require (disk=ssd|nvme): the queues wait") {
+		if list := r.findings("labels"); len(list) != 1 || !strings.Contains(list[0], "no worker has the labels of require (disk=ssd|nvme): the queues wait") {
 			t.Errorf("the doctor finds %v", list)
 		}
 		r.register("B")

@@ -89,7 +89,7 @@ func testPlannerVersions(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		knows(r, newerPlanner+1, "A", "B")
-		r.wantFinding(fmt.Sprintf("all servers say that they know planner version %d, but version %d is in force", newerPlanner+1, plan.Version))
+		r.wantFinding(fmt.Sprintf("all workers say that they know planner version %d, but version %d is in force", newerPlanner+1, plan.Version))
 		r.exec("UPDATE schedule_queue SET cur_server = NULL, req_server = NULL, epoch = epoch + 1 WHERE task_type = '%s'", r.task)
 		r.exec("UPDATE schedule_task_running SET audited_at = NULL WHERE task_type = '%s'", r.task)
 		_, err := c.Roster().Planner(r.task, r.uuid("A")).Audit(t.Context())

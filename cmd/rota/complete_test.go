@@ -22,8 +22,8 @@ func TestCompletion(t *testing.T) {
 			"task show settle":     "", // the command takes one argument
 			"plan":                 "extract idle regions report settle",
 			"plan settle --remove": web1 + " " + web2,
-			"server drain":         web1 + " " + web2,
-			"server drain web2":    web2,
+			"worker drain":         web1 + " " + web2,
+			"worker drain web2":    web2,
 			"queue remove regions": "north south",
 			"queue list --status":  "HELD MOVING OVERDUE ORPHAN RESERVED UNASSIGNED",
 			"queue list -o":        "table json csv",

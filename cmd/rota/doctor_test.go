@@ -21,7 +21,7 @@ func TestDoctor(t *testing.T) {
 		s.exec("DELETE FROM schedule_task_running WHERE task_type = 'regions'")
 		s.exec("DELETE FROM schedule_task_type WHERE task_type = 'regions'")
 		s.wantOutput("doctor", `(?m)^OK +database +(PostgreSQL \d+|MySQL \d+|.*MariaDB.*|SQLite \d).*, own_sign BASE, at .*; it accepts writes$`)
-		s.wantOutput("doctor settle", `(?m)^OK +roster +settle: 4 queues, 2 servers$`)
+		s.wantOutput("doctor settle", `(?m)^OK +roster +settle: 4 queues, 2 workers$`)
 		if out := s.run("doctor"); strings.Contains(out, "PROBLEM") || strings.Contains(out, "secret") {
 			t.Error(out)
 		}
@@ -73,7 +73,7 @@ func TestDoctorWhileALockIsHeld(t *testing.T) {
 	s.must(err)
 	defer lock.Rollback()
 	stdout, _, code := s.try("doctor settle")
-	if code != 1 || !strings.Contains(stdout, "PROBLEM  privileges   cannot try INSERT on schedule_task_type with a statement that matches no row: database is locked") || !strings.Contains(stdout, "settle: 4 queues, 2 servers") {
+	if code != 1 || !strings.Contains(stdout, "PROBLEM  privileges   cannot try INSERT on schedule_task_type with a statement that matches no row: database is locked") || !strings.Contains(stdout, "settle: 4 queues, 2 workers") {
 		t.Errorf("exit code %d, stdout\n%s", code, stdout)
 	}
 }
@@ -95,15 +95,15 @@ func TestDoctorHintsNameOneServer(t *testing.T) {
 	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
 	_, err := s.c.Roster().Register(t.Context(), roster.ServerInfo{UUID: "web2:2:00000003", TaskType: "regions", Host: "web2", PID: 2, JudgeDeadInterval: time.Hour})
 	s.must(err)
-	s.run("server pause " + web1)
-	s.run("server pause " + web2)
-	for _, want := range []string{"web1:1 is paused  -> rota server resume web1:1", "web2:2 is paused  -> rota server resume " + web2} {
+	s.run("worker pause " + web1)
+	s.run("worker pause " + web2)
+	for _, want := range []string{"web1:1 is paused  -> rota worker resume web1:1", "web2:2 is paused  -> rota worker resume " + web2} {
 		if out, _, _ := s.try("doctor settle"); !strings.Contains(out, want+"\n") {
 			t.Errorf("want %s, got\n%s", want, out)
 		}
 	}
 	for _, uuid := range []string{"web1:1", web2} {
-		s.wantOutput("server resume "+uuid, "may own queues again")
+		s.wantOutput("worker resume "+uuid, "may own queues again")
 	}
 }
 
@@ -115,11 +115,11 @@ func TestLastErrorsHaveAnAge(t *testing.T) {
 		s := newTestRoster(t, url)
 		s.exec("UPDATE schedule_server SET last_error = 'no such\ntable', last_error_at = '2020-01-01 00:00:00.000000' WHERE uuid = '" + web1 + "'")
 		s.exec("UPDATE schedule_server SET last_error = 'an error without a time' WHERE uuid = '" + web2 + "'")
-		for _, list := range []string{"server list", "top --once"} {
+		for _, list := range []string{"worker list", "top --once"} {
 			s.wantOutput(list, `\d+d\d+h ago: no such table`)
 			s.wantOutput(list, `(?m) an error without a time *$`)
 		}
-		s.wantOutput("doctor settle", `last error of 1 server, \S+ ago: no such; table`)
-		s.wantOutput("server list -o json", `"last_error_at": "2020-01-01T00:00:00Z"`)
+		s.wantOutput("doctor settle", `last error of 1 worker, \S+ ago: no such; table`)
+		s.wantOutput("worker list -o json", `"last_error_at": "2020-01-01T00:00:00Z"`)
 	})
 }

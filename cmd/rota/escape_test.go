@@ -64,21 +64,21 @@ func newHostileRoster(t *testing.T, url string) *testRoster {
 	return s
 }
 
-// hostileCommands are the arguments of each command that reads the database. TASK, RUNTASK, SERVER, QUEUE, TRIGGER and
+// hostileCommands are the arguments of each command that reads the database. TASK, RUNTASK, WORKER, QUEUE, TRIGGER and
 // RUN stand for names in it. The commands that change something come last, in an order in which each has something to
 // change.
 var hostileCommands = []string{
 	"migrate status", "migrate up",
 	"task list", "task list TASK", "task show TASK", "task show RUNTASK", "task show RUNTASK -o yaml", "task wait TASK --timeout 1ms", "task wait nope",
-	"data list", "queue list", "queue list TASK --host =", "server list", "server list --gone", "server list TASK",
-	"item list", "item list TASK --queue QUEUE", "item list --run RUN", "event list", "event list --server SERVER",
+	"data list", "queue list", "queue list TASK --host =", "worker list", "worker list --gone", "worker list TASK",
+	"item list", "item list TASK --queue QUEUE", "item list --run RUN", "event list", "event list --worker WORKER",
 	"run list", "run show RUN", "run show RUNTASK", "run wait RUN --timeout 1ms", "run wait nope",
 	"run backfill list", "run backfill show RUNTASK", "run backfill RUNTASK --from 2025-03-28 --dry-run",
-	"trigger list", "plan TASK", "plan TASK --remove SERVER", "plan TASK --add 2", "plan TASK --by-load", "plan nope", "doctor", "doctor TASK", "doctor ack", "top --once",
+	"trigger list", "plan TASK", "plan TASK --remove WORKER", "plan TASK --add 2", "plan TASK --by-load", "plan nope", "doctor", "doctor TASK", "doctor ack", "top --once",
 	"version",
 	"task apply", "task set TASK fetch_number=7 task_parameter=\x1bp", "task pause TASK", "task resume TASK", "task wake TASK", "task wake TASK \x1bk",
 	"queue add TASK a\x1bb", "queue pin TASK QUEUE zone=\x1bb", "queue pin TASK QUEUE zone=b", "queue unpin TASK QUEUE", "queue split TASK QUEUE", "queue merge TASK QUEUE", "queue set TASK QUEUE --weight \x1b", "queue set TASK QUEUE --weight 2", "queue remove TASK QUEUE --yes", "queue remove TASK QUEUE",
-	"server pause SERVER", "server resume SERVER", "server drain SERVER", "server drain SERVER --force", "server weight SERVER 1", "server pause web",
+	"worker pause WORKER", "worker resume WORKER", "worker drain WORKER", "worker drain WORKER --force", "worker weight WORKER 1", "worker pause web",
 	"item retry TASK \x1bk", "item retry TASK --all", "item drop TASK --all --yes", "item drop TASK --all",
 	"run submit RUNTASK", "run submit RUNTASK --key \x1bk", "run submit TASK",
 	"run backfill pause RUNTASK", "run backfill resume RUNTASK", "run backfill cancel RUNTASK", "run backfill RUNTASK --from 2025-03-28 --to 2025-03-29",
@@ -86,7 +86,7 @@ var hostileCommands = []string{
 	"trigger apply TRIGGER --task RUNTASK --every 1h --dry-run", "trigger apply TRIGGER --task RUNTASK --every 1h", "trigger apply new --task RUNTASK --every 1h",
 	"trigger pause TRIGGER", "trigger resume TRIGGER", "trigger fire TRIGGER", "trigger delete TRIGGER", "trigger delete TRIGGER --yes",
 	"task delete TASK", "task delete TASK --yes",
-	"__complete task show ", "__complete server drain ", "__complete run show ", "__complete run backfill show ", "__complete item retry TASK ", "__complete trigger fire ", "__complete queue list --host ",
+	"__complete task show ", "__complete worker drain ", "__complete run show ", "__complete run backfill show ", "__complete item retry TASK ", "__complete trigger fire ", "__complete queue list --host ",
 }
 
 // notSwept are the commands that the sweep leaves out: they show a roster of their own, or nothing of the database.
@@ -95,7 +95,7 @@ var notSwept = []string{"console", "console password", "demo", "witness", "worke
 // sweepArgs returns the arguments of a command of hostileCommands.
 func sweepArgs(command, url string) (args []string) {
 	names := map[string]string{
-		"TASK": hostile + "settle", "RUNTASK": hostile + "extract", "SERVER": hostile + web1, "QUEUE": hostile + "0", "TRIGGER": hostile + "nightly", "RUN": hostile + "extract",
+		"TASK": hostile + "settle", "RUNTASK": hostile + "extract", "WORKER": hostile + web1, "QUEUE": hostile + "0", "TRIGGER": hostile + "nightly", "RUN": hostile + "extract",
 	}
 	for word := range strings.SplitSeq(command, " ") {
 		if name, ok := names[word]; ok {

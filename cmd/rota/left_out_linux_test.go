@@ -27,7 +27,7 @@ func TestListsOnNarrowTerminals(t *testing.T) {
 	t.Parallel()
 	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
 	for _, columns := range []uint16{80, 120} {
-		for _, command := range []string{"task list", "server list", "queue list", "event list", "top --once"} {
+		for _, command := range []string{"task list", "worker list", "queue list", "event list", "top --once"} {
 			term := newTerminal(t)
 			term.resize(t, 24, columns)
 			shown := term.shown(t, func(screen *os.File) {
@@ -41,7 +41,7 @@ func TestListsOnNarrowTerminals(t *testing.T) {
 			if text.LongestLineLen(plain) > int(columns) {
 				t.Errorf("rota %s is %d wide on a terminal of %d:\n%s", command, text.LongestLineLen(plain), columns, plain)
 			}
-			if command == "server list" && columns == 80 && !strings.Contains(plain, "Left out: REQUESTED, AWAITED, HUNG, WEIGHT, CALLS") {
+			if command == "worker list" && columns == 80 && !strings.Contains(plain, "Left out: REQUESTED, AWAITED, HUNG, WEIGHT, CALLS") {
 				t.Errorf("rota %s at %s columns does not say what it left out:\n%s", command, strconv.Itoa(int(columns)), plain)
 			}
 		}

@@ -38,11 +38,11 @@ func TestWorkerFollowsTheOperator(t *testing.T) {
 		var uuid string
 		s.must(db.QueryRowContext(t.Context(), "SELECT uuid FROM schedule_server").Scan(&uuid))
 		host := uuid[:strings.LastIndexByte(uuid, ':')]
-		s.wantOutput("server drain "+host+" --force", `drained; its 6 queues have no owner until another server can take over`)
-		eventually(t, "no server owns a queue", func() bool { return count(t, db, "schedule_queue WHERE cur_server IS NULL") == 6 })
-		s.wantOutput("server list", `DRAINING`)
-		s.wantOutput("server resume "+host, `may own queues again`)
-		eventually(t, "the server owns the queues again", func() bool { return count(t, db, "schedule_queue WHERE cur_server IS NOT NULL") == 6 })
+		s.wantOutput("worker drain "+host+" --force", `drained; its 6 queues have no owner until another worker can take over`)
+		eventually(t, "no worker owns a queue", func() bool { return count(t, db, "schedule_queue WHERE cur_server IS NULL") == 6 })
+		s.wantOutput("worker list", `DRAINING`)
+		s.wantOutput("worker resume "+host, `may own queues again`)
+		eventually(t, "the worker owns the queues again", func() bool { return count(t, db, "schedule_queue WHERE cur_server IS NOT NULL") == 6 })
 		s.run("task pause settle")
 		s.wantError(1, "still serve", "task delete settle --yes")
 		p.signal(syscall.SIGTERM)
@@ -128,7 +128,7 @@ func TestDoctorComparesWorkersSettings(t *testing.T) {
 		}
 		execute(t, db, "UPDATE schedule_task_type SET execute_number = 77, version = version + 1")
 		s.wantOutput("doctor", `(?m)^NOTE +settings +settle: \S+:\d+: stated settings are not in force: execute_number 10 \(the row says 77\)  -> to apply them: rota task set settle execute_number=10$`)
-		s.wantOutput("server list -o json", `(?s)"given_settings": \{\s+"execute_number": "10",\s+"fetch_number": "20",\s+"queues": "4",\s+"sleep_time_nodata": "50ms"\s+\}`)
-		s.wantOutput("server list -o csv", `"\{""execute_number"":""10"",`)
+		s.wantOutput("worker list -o json", `(?s)"given_settings": \{\s+"execute_number": "10",\s+"fetch_number": "20",\s+"queues": "4",\s+"sleep_time_nodata": "50ms"\s+\}`)
+		s.wantOutput("worker list -o csv", `"\{""execute_number"":""10"",`)
 	})
 }

@@ -86,7 +86,7 @@ func TestBadInput(t *testing.T) {
 		"unknown task command":  {args: "task shows", code: 2, want: `unknown command "shows" for rota task (did you mean show?)`},
 		"unknown flag":          {args: "worker --databse x", code: 2, want: "unknown flag: --databse (see rota worker --help)"},
 		"flag without value":    {args: "worker -c", code: 2, want: "flag needs an argument: 'c' in -c (see rota worker --help)"},
-		"argument":              {args: "worker rota.yaml", code: 2, want: `worker: unexpected argument "rota.yaml" (see rota worker --help)`},
+		"argument":              {args: "worker rota.yaml", code: 2, want: `unknown command "rota.yaml" for rota worker (see rota worker --help)`},
 		"no file":               {args: "worker -c absent.yaml", code: 2, want: "absent.yaml: no such file or directory"},
 		"not YAML":              {args: "worker", file: "a: b: c", code: 2, want: "rota.yaml:1: not valid YAML: mapping values are not allowed in this context"},
 		"unknown key":           {args: "worker", file: head + "queue: 1" + goodDealer, code: 2, want: "rota.yaml:4: tasks.settle.queue: unknown key; the known keys are ..."},

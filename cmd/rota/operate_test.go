@@ -28,18 +28,18 @@ func TestOperate(t *testing.T) {
 		s.wantOutput("task pause settle", `^settle\$BASE: paused; `)
 		s.wantOutput("task list", `(?m)^ settle +PAUSED`)
 		s.wantOutput("task resume settle", `^settle\$BASE: resumed`)
-		s.wantOutput("server pause web2:2", `^web2:2:00000002 \(settle\): paused; `)
+		s.wantOutput("worker pause web2:2", `^web2:2:00000002 \(settle\): paused; `)
 		if got := state(web2); got != ops.StatePaused {
 			t.Errorf("web2 is %s", got)
 		}
-		s.wantOutput("server resume "+web2, `may own queues again`)
-		s.wantOutput("server drain web1:1", `drained; its 4 queues go to 1 other server as`)
+		s.wantOutput("worker resume "+web2, `may own queues again`)
+		s.wantOutput("worker drain web1:1", `drained; its 4 queues go to 1 other worker as`)
 		if got := state(web1); got != ops.StateDraining {
 			t.Errorf("web1 is %s", got)
 		}
 		tx := fencedTx(t, s.c, web1)
 		time.AfterFunc(300*time.Millisecond, func() { _ = tx.Rollback() }) // the command waits for it
-		s.wantOutput("server drain web1:1 --force", `drained; its 4 queues go to 1 other server at once`)
+		s.wantOutput("worker drain web1:1 --force", `drained; its 4 queues go to 1 other worker at once`)
 		if n := count(t, s.c.DB(), "schedule_queue WHERE cur_server = '"+web2+"'"); n != 4 {
 			t.Errorf("web2 has %d queues", n)
 		}
@@ -75,7 +75,7 @@ func TestOperate(t *testing.T) {
 				t.Errorf("no event %s by %s", kind, me)
 			}
 		}
-		s.wantError(1, "delete settle$BASE: 2 live servers still serve it in BASE: stop all servers first", "task delete settle --yes")
+		s.wantError(1, "delete settle$BASE: 2 live workers still serve it in BASE: stop all workers first", "task delete settle --yes")
 		s.wantOutput("task delete regions --yes", `^regions: deleted\n$`)
 		s.wantError(1, "regions: unknown task type", "task show regions")
 	})
@@ -106,7 +106,7 @@ func TestOwnSignOfCommands(t *testing.T) {
 	if n := count(t, s.c.DB(), "schedule_task_running WHERE paused AND own_sign = 'BASE'"); n != 0 {
 		t.Error("another environment was paused")
 	}
-	if got := s.run("server list --own-sign TEST -o csv"); strings.Count(got, "\n") != 1 {
+	if got := s.run("worker list --own-sign TEST -o csv"); strings.Count(got, "\n") != 1 {
 		t.Errorf("servers of another environment: %s", got)
 	}
 }

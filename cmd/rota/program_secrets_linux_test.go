@@ -71,7 +71,7 @@ func TestProgramFindsNoSecrets(t *testing.T) {
 		}
 	}
 	if n := count(t, db, "schedule_server"); n != 2 {
-		t.Errorf("%d servers have joined", n)
+		t.Errorf("%d workers have joined", n)
 	}
 	if maps, err := os.Stat("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/mem"); err == nil && maps.Sys().(*syscall.Stat_t).Uid != 0 {
 		t.Error("other processes of its user may read the worker's memory")

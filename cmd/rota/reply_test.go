@@ -42,7 +42,7 @@ func TestRepliesAsJSONAndCSV(t *testing.T) {
 			want map[string]any // members of the object
 		}{
 			{"migrate up", map[string]any{"version": float64(schema.Latest()), "from_version": float64(schema.Latest())}},
-			{"task pause settle", map[string]any{"object": "settle$BASE", "result": "paused; every server finishes what it has in flight"}},
+			{"task pause settle", map[string]any{"object": "settle$BASE", "result": "paused; every worker finishes what it has in flight"}},
 			{"queue add regions west", map[string]any{"object": "queue west of regions$BASE", "queue_id": "west", "result": "added"}},
 			{"queue pin regions west zone=b|c", map[string]any{"object": "queue west of regions$BASE", "queue_id": "west", "pin": "zone=b|c", "result": "pinned to zone=b|c"}},
 			{"queue unpin regions west", map[string]any{"queue_id": "west", "result": "not pinned any more"}},

@@ -38,7 +38,7 @@ func TestRuns(t *testing.T) {
 		s.lists("run list --state READY", extract+` +extract +READY +- +0`, "schedule_run", 1, runsBeside)
 		s.lists("run list extract --limit 1", extract+` +extract +READY`, "schedule_run", 1, runsBeside)
 		s.wantOutput("run show report", `(?m)^   extract +READY +`+extract+` +-`+"\n"+` > └─ report +WAITING +`+report+` +extract`)
-		s.wantOutput("run show extract", `READY; no live server serves extract, due .* ago\n submitted, key first, priority 0\n params p\n`)
+		s.wantOutput("run show extract", `READY; no live worker serves extract, due .* ago\n submitted, key first, priority 0\n params p\n`)
 		s.wantError(1, "is in the wrong state: it is READY", "run rerun "+extract)
 
 		s.serve("extract", web3)
@@ -290,7 +290,7 @@ func TestWaitForAWorker(t *testing.T) {
 		s.must(err)
 		s.must(wait.Start())
 		lines := bufio.NewReader(out)
-		if line, err := lines.ReadString('\n'); err != nil || line != "run "+id+" (sweep) is READY: not started; no live server serves sweep\n" {
+		if line, err := lines.ReadString('\n'); err != nil || line != "run "+id+" (sweep) is READY: not started; no live worker serves sweep\n" {
 			t.Errorf("%q, %v", line, err)
 		}
 		p := startWorker(t, dir)

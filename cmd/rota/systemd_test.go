@@ -70,7 +70,7 @@ func TestWorkerNotifiesSystemd(t *testing.T) {
 		t.Fatalf("first message %q, want READY=1", got)
 	}
 	if n := count(t, db, "schedule_server"); n != 1 {
-		t.Errorf("ready with %d servers in the roster, want 1", n)
+		t.Errorf("ready with %d workers in the roster, want 1", n)
 	}
 	if got := socket.next(""); got != "WATCHDOG=1" {
 		t.Errorf("message after READY=1 is %q, want WATCHDOG=1", got)

@@ -92,7 +92,7 @@ func TestTerminalShowsNoHostileText(t *testing.T) {
 	t.Parallel()
 	s := newHostileRoster(t, testdb.URL(t, testdb.SQLite))
 	for _, command := range []string{
-		"task list", "task show TASK", "queue list", "server list", "item list", "event list", "run list", "run show RUN",
+		"task list", "task show TASK", "queue list", "worker list", "item list", "event list", "run list", "run show RUN",
 		"run wait RUN --timeout 1s", "trigger list", "plan TASK", "doctor", "top --once", "trigger delete TRIGGER", "task pause nope\x1b]0;x",
 	} {
 		term := newTerminal(t)

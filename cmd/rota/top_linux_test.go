@@ -191,18 +191,18 @@ func TestTopOnATerminal(t *testing.T) {
 	s.wants(`(?m)^ tasks: 1; read`)
 
 	s.press("2")
-	s.wants(`(?m)^ servers: 2; `, `(?m)^>\S+ +\S+:\d+(:\w+)? +settle +SERVING`, `(?m)^  +\S+:\d+(:\w+)? +settle +SERVING`)
+	s.wants(`(?m)^ workers: 2; `, `(?m)^>\S+ +\S+:\d+(:\w+)? +settle +SERVING`, `(?m)^  +\S+:\d+(:\w+)? +settle +SERVING`)
 	s.press(down, "d")
-	s.wants(`Drain \S+ of settle\? y yes  n no`, `would be drained; its 2 queues go to 1 other server`, `2 queues would move`, `PLANNED`)
+	s.wants(`Drain \S+ of settle\? y yes  n no`, `would be drained; its 2 queues go to 1 other worker`, `2 queues would move`, `PLANNED`)
 	s.press("x", enter, "n") // the first two are no answers
-	s.wants(`(?m)^ servers: 2; `)
+	s.wants(`(?m)^ workers: 2; `)
 	if n := count(t, db, "schedule_server WHERE state = 'DRAINING'"); n != 0 {
-		t.Errorf("%d servers drain after a no", n)
+		t.Errorf("%d workers drain after a no", n)
 	}
 	s.press("d")
 	s.wants(`y yes  n no`)
 	s.press("y")
-	s.wants(`: drained; its 2 queues go to 1 other server`)
+	s.wants(`: drained; its 2 queues go to 1 other worker`)
 	s.press(esc)
 	s.wants(`(?m)^>.*settle +DRAINING +\S+ +0 `, `(?m)^ .*settle +SERVING +\S+ +4 `)
 	s.press("d")
@@ -213,13 +213,13 @@ func TestTopOnATerminal(t *testing.T) {
 	s.wants(`(?m)^>.*settle +SERVING +\S+ +2 `)
 
 	s.press("p")
-	s.wants(`Pause settle\? y yes  n no`, `Its servers finish what they have in flight`)
+	s.wants(`Pause settle\? y yes  n no`, `Its workers finish what they have in flight`)
 	s.press("y")
 	s.wants(`settle\$BASE: paused`)
 	s.press("1")
 	s.wants(`(?m)^>settle +PAUSED`)
 	s.press("d")
-	s.wants(`Not done: this row is about no server`)
+	s.wants(`Not done: this row is about no worker`)
 	s.press("5")
 	s.wants(`(?m)^>\S+ +.* PAUSED `, `events: \d+`)
 	s.press("?")
@@ -227,7 +227,7 @@ func TestTopOnATerminal(t *testing.T) {
 	s.press("7")
 	s.wants(`(?m)^.OK +database`)
 	s.becomes(24, 80)
-	for i, name := range []string{"tasks", "servers", "queues", "items", "events", "runs", "findings"} {
+	for i, name := range []string{"tasks", "workers", "queues", "items", "events", "runs", "findings"} {
 		s.press(fmt.Sprint(i + 1)) // neither the head nor the foot is cut
 		s.wants(fmt.Sprintf(`^.*\[%d %s\].*\n %s: .*; read \S+Z, every 200ms\n`, i+1, name, name), `^.1 tasks.*7 findings\]? *\n`,
 			`\n enter look into .* q quit *$`)

@@ -37,7 +37,7 @@ func TestWitnessExpiresAKilledWorker(t *testing.T) {
 		eventually(t, "the worker owns the queues", func() bool { return rows(owned) == 4 })
 		p.signal(syscall.SIGKILL)
 		eventually(t, "the worker is expired", func() bool { return rows("schedule_server") == 0 })
-		eventually(t, "the witness logs it", func() bool { return w.logged("1 server expired: the process has ended") != nil })
+		eventually(t, "the witness logs it", func() bool { return w.logged("1 worker expired: the process has ended") != nil })
 		if n := rows("schedule_event WHERE kind = 'EXPIRED' AND actor LIKE 'witness@%' AND reason LIKE 'its process has ended%'"); n != 1 {
 			t.Errorf("%d events of the witness", n)
 		}

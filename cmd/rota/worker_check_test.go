@@ -29,7 +29,7 @@ func TestWorkerRefusesAnUnknownColumn(t *testing.T) {
 			t.Errorf("exit code %d, stdout %q, stderr\n%s\nwant %s", code, stdout, stderr, want)
 		}
 		if n := count(t, db, "schedule_server"); n != 0 {
-			t.Errorf("%d servers are registered, want 0", n)
+			t.Errorf("%d workers are registered, want 0", n)
 		}
 		stdout, _, code = runRota(t, dir, "doctor", "-c", "rota.yaml")
 		if code != 1 || !strings.Contains(stdout, "PROBLEM  statements   settle: "+strings.TrimPrefix(want, "rota.yaml: ")) {

@@ -39,7 +39,7 @@ func TestWorkerServesTheConsole(t *testing.T) {
 	}
 	eventually(t, "the page shows the task type", func() bool {
 		code, body := ask(http.MethodGet, "/task?task=settle")
-		return code == http.StatusOK && strings.Contains(body, "served by 1 server") && !strings.Contains(body, "task-pause")
+		return code == http.StatusOK && strings.Contains(body, "served by 1 worker") && !strings.Contains(body, "task-pause")
 	})
 	if code, _ := ask(http.MethodPost, "/task-pause"); code != http.StatusForbidden {
 		t.Errorf("a change: status %d", code)

@@ -58,7 +58,7 @@ tasks:
 			return count(t, db, "schedule_failed_item WHERE last_error <> ''") > 1 && count(t, db, "schedule_server WHERE last_error <> ''") > 0
 		})
 		items, _, _ := runRota(t, dir, "item", "list", "-o", "json")
-		servers, _, _ := runRota(t, dir, "server", "list", "-o", "json")
+		servers, _, _ := runRota(t, dir, "worker", "list", "-o", "json")
 		findings, _, _ := runRota(t, dir, "doctor")
 		p.mu.Lock()
 		logged := strings.Join(p.log, "\n")

@@ -186,7 +186,7 @@ func TestWorkerFromStartToDrain(t *testing.T) {
 		p := startWorker(t, dir)
 		eventually(t, "all orders are settled", func() bool { return count(t, db, "orders WHERE state = 'NEW'") == 0 })
 		if n := count(t, db, "orders o JOIN schedule_server s ON s.uuid = o.settled_by WHERE times = 1"); n != orders {
-			t.Errorf("%d orders were settled once, by the server in the roster, not %d", n, orders)
+			t.Errorf("%d orders were settled once, by the worker in the roster, not %d", n, orders)
 		}
 		eventually(t, "the probes are served", func() bool { return p.logged("serving /livez, /readyz, /metrics and /scale") != nil })
 		address, _ := p.logged("serving /livez, /readyz, /metrics and /scale")["address"].(string)
@@ -208,7 +208,7 @@ func TestWorkerFromStartToDrain(t *testing.T) {
 			t.Error("the worker did not log that it drains")
 		}
 		if n := count(t, db, "schedule_server"); n != 0 {
-			t.Errorf("%d servers are left behind", n)
+			t.Errorf("%d workers are left behind", n)
 		}
 		if n := count(t, db, "schedule_queue WHERE cur_server IS NULL AND req_server IS NULL"); n != 4 {
 			t.Errorf("%d of 4 queues are free", n)

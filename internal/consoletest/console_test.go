@@ -86,11 +86,11 @@ func runEnds(b *browser) {
 // drains drains the last worker: the page says first that no other can take its queues.
 func drains(b *browser, worker *exec.Cmd) {
 	b.Helper()
-	b.open("servers")
+	b.open("workers")
 	b.awaitText("main", name(worker))
 	b.click("main tbody", "Drain all")
 	b.awaitText("h1", "Drain "+name(worker))
-	b.awaitText("main", "no other server can take its 8 queues now")
+	b.awaitText("main", "no other worker can take its 8 queues now")
 	b.click("form.ask", "Drain")
 	b.awaitText("#notice", "(settle): drained")
 	b.awaitText("tbody", "draining")
@@ -175,9 +175,9 @@ func TestLayout(t *testing.T) {
 	b.open("run?run=" + id)
 	b.awaitText(".badge", "success")
 	for page, path := range map[string]string{
-		"overview": "", "task": "task?task=settle", "task-named": "task?task=idle", "task-run": "task?task=report", "queue": "queue?task=settle&queue=1", "servers": "servers",
+		"overview": "", "task": "task?task=settle", "task-named": "task?task=idle", "task-run": "task?task=report", "queue": "queue?task=settle&queue=1", "workers": "workers",
 		"items": "items?task=settle", "runs": "runs?task=report", "run": "run?run=" + id, "triggers": "triggers", "trigger": "trigger?trigger=report", "events": "events",
-		"ask-drain": "server-drain?server=" + name(first), "ask-settings": "task-set?task=settle", "ask-trigger": "trigger-apply?trigger=report", "ask-submit": "run-submit?task=report",
+		"ask-drain": "worker-drain?worker=" + name(first), "ask-settings": "task-set?task=settle", "ask-trigger": "trigger-apply?trigger=report", "ask-submit": "run-submit?task=report",
 	} {
 		for _, w := range []struct {
 			width int64

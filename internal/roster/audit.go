@@ -233,5 +233,5 @@ func (r *Roster) Unserved(ctx context.Context) (taskTypes []string, err error) {
 		AND NOT EXISTS (SELECT 1 FROM schedule_queue q WHERE q.task_type = r.task_type AND q.own_sign = r.own_sign
 			AND q.gmt_modified >= {ago t.judge_dead_interval_ms})
 		ORDER BY r.task_type`, r.OwnSign)
-	return taskTypes, sqldb.Wrap(err, "look for task types without servers in %s", r.OwnSign)
+	return taskTypes, sqldb.Wrap(err, "look for task types without workers in %s", r.OwnSign)
 }

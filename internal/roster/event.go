@@ -213,7 +213,7 @@ func (r *Roster) FailingFor(ctx context.Context, taskType string) (time.Duration
 	f, err := sqldb.Value[failing](ctx, r.DB, `SELECT MIN(failing_since), {now} FROM schedule_server
 		WHERE `+ofTask+` AND heartbeat_time >= {ago judge_dead_interval_ms}`, taskType, r.OwnSign)
 	if err != nil || f.Since.IsZero() {
-		return 0, sqldb.Wrap(err, "ask since when servers of %s$%s fail", taskType, r.OwnSign)
+		return 0, sqldb.Wrap(err, "ask since when workers of %s$%s fail", taskType, r.OwnSign)
 	}
 	return f.Now.Sub(f.Since), nil
 }
@@ -224,5 +224,5 @@ func (r *Roster) Standby(ctx context.Context, taskType string) (servers, queues 
 	n, err := sqldb.Value[counts](ctx, r.DB, `SELECT
 		(SELECT COUNT(*) FROM schedule_server WHERE `+ofTask+` AND `+ownerStates+`),
 		(SELECT COUNT(*) FROM schedule_queue WHERE `+ofTask+`)`, taskType, r.OwnSign, taskType, r.OwnSign)
-	return n.Servers, n.Queues, sqldb.Wrap(err, "count the servers of %s$%s", taskType, r.OwnSign)
+	return n.Servers, n.Queues, sqldb.Wrap(err, "count the workers of %s$%s", taskType, r.OwnSign)
 }

@@ -303,7 +303,7 @@ func (b Heartbeat) confirmGone(ctx context.Context, r *Roster, replies map[strin
 	rows, err := sqldb.Value[int](ctx, r.DB, `SELECT COUNT(*) FROM `+values+r.DB.JoinInOrder+`
 		schedule_server s ON s.uuid = v.id AND s.beat_token IN (v.old_token, v.token)`, args...)
 	if err != nil {
-		return fmt.Errorf("look for servers without a reply: %w", err)
+		return fmt.Errorf("look for workers without a reply: %w", err)
 	}
 	if rows > 0 {
 		return errNodeLags

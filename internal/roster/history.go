@@ -225,7 +225,7 @@ func (p Planner) rows(ctx context.Context, q sqldb.Eacher, m Memory) (r Rows, er
 	r.Complete, _, err = sqldb.Record[time.Time](ctx, q, `SELECT history_since FROM schedule_environment
 		WHERE own_sign = ?`, p.roster.OwnSign)
 	if err != nil {
-		return r, fmt.Errorf("ask since when the history of servers is complete: %w", err)
+		return r, fmt.Errorf("ask since when the history of workers is complete: %w", err)
 	}
 	if r.Queues, err = p.ownerships(ctx, q, slices.Sorted(maps.Keys(m.queues))); err != nil {
 		return r, fmt.Errorf("read the epochs of the queues: %w", err)
@@ -272,7 +272,7 @@ func (r *Roster) noteHistorySince(ctx context.Context, since time.Time) error {
 	_, err := r.DB.Exec(ctx, `UPDATE schedule_environment SET history_since = ?
 		WHERE own_sign = ? AND (history_since IS NULL OR history_since < ?)`+r.DB.Limits,
 		r.DB.Time(since), r.OwnSign, r.DB.Time(since))
-	return sqldb.Wrap(err, "note since when the history of servers of %s is complete", r.OwnSign)
+	return sqldb.Wrap(err, "note since when the history of workers of %s is complete", r.OwnSign)
 }
 
 // remainsOf reads what the tables have of a session.

@@ -373,7 +373,7 @@ func (o Operator) PinQueue(ctx context.Context, taskType, queueID, labels string
 		if err := l.membershipChanged(ctx); err != nil {
 			return err
 		}
-		reason := "any server may own it"
+		reason := "any worker may own it"
 		if labels != "" {
 			reason = "to " + labels
 		}

@@ -55,13 +55,13 @@ func (l *LockTx) queuesChangedFor(ctx context.Context, uuids ...string) error {
 	uuids = slices.Compact(slices.Sorted(slices.Values(uuids)))
 	uuids = slices.DeleteFunc(uuids, func(uuid string) bool { return uuid == "" })
 	_, err := l.ExecIn(ctx, uuids, raiseQueueVersion+` AND uuid IN ({ids})`, l.TaskType, l.OwnSign)
-	return sqldb.Wrap(err, "raise the queue_version of servers")
+	return sqldb.Wrap(err, "raise the queue_version of workers")
 }
 
 // queuesChangedForAll makes all servers of the roster read their queues.
 func (l *LockTx) queuesChangedForAll(ctx context.Context) error {
 	_, err := l.Exec(ctx, raiseQueueVersion, l.TaskType, l.OwnSign)
-	return sqldb.Wrap(err, "raise the queue_version of all servers")
+	return sqldb.Wrap(err, "raise the queue_version of all workers")
 }
 
 // changedFor returns the servers for which changes of queues are news, except one.
@@ -131,5 +131,5 @@ func (p Planner) queueVersions(ctx context.Context) (map[string]int64, error) {
 	for _, r := range rows {
 		versions[r.UUID] = r.Version
 	}
-	return versions, sqldb.Wrap(err, "read the queue_version of the servers")
+	return versions, sqldb.Wrap(err, "read the queue_version of the workers")
 }

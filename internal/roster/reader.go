@@ -76,7 +76,7 @@ func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
 		judge_dead_interval_ms, weight, planner_version, labels, name, process, `+isNew+`, rounded_up, witness, hung_queues,
 		`+shareColumns+`, read_version, read_sum
 		FROM schedule_server WHERE `+ofTask+` ORDER BY register_time, uuid`, r.taskType, r.ownSign)
-	return servers, sqldb.Wrap(err, "read the servers")
+	return servers, sqldb.Wrap(err, "read the workers")
 }
 
 // Removing returns the queues that are to be removed. A roster without a lock row has none.

@@ -134,7 +134,7 @@ var (
 	ErrFenced = errors.New("fenced: the queue has another owner or epoch by now")
 
 	// ErrGone means that the row of the server is gone: the server has left, or was expired. Its uuid is never used again.
-	ErrGone = errors.New("the server's row is gone")
+	ErrGone = errors.New("the worker's row is gone")
 
 	// errNodeLags means that the node that a heartbeat reached has not applied what this process wrote on another node.
 	errNodeLags = errors.New("the node of the cluster lags behind this process")

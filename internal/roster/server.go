@@ -151,7 +151,7 @@ func watchedSince(ctx context.Context, l *LockTx) (time.Time, error) {
 	if w.SetBack > 0 || w.Since.IsZero() || w.Since.After(l.Now) || l.Now.Sub(w.Since) > sqldb.MaxDuration {
 		w.Since = l.Now
 	}
-	return w.Since, sqldb.Wrap(err, "read watching_since of the servers")
+	return w.Since, sqldb.Wrap(err, "read watching_since of the workers")
 }
 
 // Drain announces that a server is about to leave, and rebalances: no plan gives it a queue any more. Without a
@@ -387,7 +387,7 @@ func (r *Roster) ExpireEnded(ctx context.Context, locks []string, actor string) 
 			WHERE witness IN (`+sqldb.Marks(len(locks))+`) ORDER BY task_type, own_sign`, sqldb.Args(locks)...)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("look for servers whose processes have ended: %w", err)
+		return 0, fmt.Errorf("look for workers whose processes have ended: %w", err)
 	}
 	for _, k := range rosters {
 		done, err := r.In(k.OwnSign).Planner(k.TaskType, actor).ExpireEnded(ctx, locks)
@@ -427,7 +427,7 @@ func MoveToHistory(ctx context.Context, l *LockTx, reason string,
 			err = deleteQueueVersions(ctx, l, list)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("delete the servers: %w", err)
+			return nil, fmt.Errorf("delete the workers: %w", err)
 		}
 		for _, uuid := range list {
 			moved[uuid] = true
@@ -455,7 +455,7 @@ func lockServerRows(ctx context.Context, l *LockTx, servers []ServerRow) (list [
 	beats, err := sqldb.Records[beat](ctx, l, `SELECT s.uuid, s.heartbeat_time`+from+`
 		ORDER BY s.uuid`+l.Dialect.LockServers, args...)
 	if err != nil {
-		return nil, fmt.Errorf("lock the servers: %w", err)
+		return nil, fmt.Errorf("lock the workers: %w", err)
 	}
 	list = list[:0]
 	for _, b := range beats {

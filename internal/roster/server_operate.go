@@ -143,7 +143,7 @@ func (o Operator) PauseServer(ctx context.Context, uuid string, paused bool) err
 		if paused && now == StateDraining {
 			return errors.New("it is draining")
 		}
-		reason := "the server was " + PauseVerb(paused) + "d"
+		reason := "the worker was " + PauseVerb(paused) + "d"
 		if err := l.Record(ctx, Event{Kind: pauseKind(paused), to: uuid, Actor: o.actor, Reason: reason}); err != nil {
 			return err
 		}

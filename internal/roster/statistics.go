@@ -74,5 +74,5 @@ func (r *Roster) WriteStatistics(ctx context.Context, servers ...Statistics) err
 	if err == nil {
 		_, err = r.DB.Exec(ctx, query, args...)
 	}
-	return sqldb.Wrap(err, "write the statistics of %d servers", len(servers))
+	return sqldb.Wrap(err, "write the statistics of %d workers", len(servers))
 }

@@ -32,11 +32,11 @@ func Unsuited(ctx context.Context, q sqldb.Eacher, taskType, ownSign string,
 	list, err := sqldb.Records[dealer](ctx, q, `SELECT MIN(uuid), capabilities FROM schedule_server
 		WHERE `+w.Text+` GROUP BY capabilities ORDER BY 1`, w.Args...)
 	if err != nil {
-		return nil, fmt.Errorf("read what the dealers of the servers can do: %w", err)
+		return nil, fmt.Errorf("read what the dealers of the workers can do: %w", err)
 	}
 	for _, d := range list {
 		if why := check(processor.ParseCapabilities(d.Offers)); why != nil {
-			return fmt.Errorf("server %s does not allow it: %w", d.Server, why), nil
+			return fmt.Errorf("worker %s does not allow it: %w", d.Server, why), nil
 		}
 	}
 	return nil, nil

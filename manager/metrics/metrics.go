@@ -59,13 +59,13 @@ func New() *Metrics {
 	short, long := prometheus.ExponentialBuckets(0.0005, 4, 10), prometheus.ExponentialBuckets(0.025, 2, 14)
 	return &Metrics{
 		heartbeats: histogram("rota_heartbeat_duration_seconds", "Duration of heartbeats.", short, "result"),
-		statistics: histogram("rota_statistics_duration_seconds", "Duration of the writes of the servers' statistics.", short,
+		statistics: histogram("rota_statistics_duration_seconds", "Duration of the writes of the workers' statistics.", short,
 			"result"),
 		moves: counter("rota_queue_moves_total", "Queues that this process got or lost, by kind of move.", "task_type",
 			"kind"),
 		handovers: histogram("rota_handover_duration_seconds", "Time from the beginning of a drain to the release of the "+
 			"queue.", long, "task_type"),
-		expiries: histogram("rota_expired_server_silence_seconds", "How long the servers that this process expired had "+
+		expiries: histogram("rota_expired_server_silence_seconds", "How long the workers that this process expired had "+
 			"been silent.", long, "task_type"),
 		selects: histogram("rota_select_duration_seconds", "Duration of selects.", short, "task_type", "result"),
 		batches: histogram("rota_batch_duration_seconds", "Duration of calls of Execute.", short, "task_type", "result"),

@@ -112,7 +112,7 @@ rota_items_total{own_sign="BASE",result="skipped",task_type="settle"} 0
 # HELP rota_queues_owned Queues that this process owns.
 # TYPE rota_queues_owned gauge
 rota_queues_owned{own_sign="BASE",task_type="settle"} 1
-# HELP rota_server_lease_valid 1 if the lease of the server is valid, so that it may work its queues.
+# HELP rota_server_lease_valid 1 if the lease of the worker is valid, so that it may work its queues.
 # TYPE rota_server_lease_valid gauge
 rota_server_lease_valid{own_sign="BASE",task_type="settle"} 1
 # HELP rota_queue_moves_total Queues that this process got or lost, by kind of move.

@@ -44,7 +44,7 @@ var taskMetrics = append(conditionMetrics(), []taskMetric{
 		func(s manager.Status) float64 { return float64(s.Queues) }),
 	gauge("rota_queues_draining", "Owned queues that are draining.",
 		func(s manager.Status) float64 { return float64(s.Draining) }),
-	gauge("rota_server_lease_valid", "1 if the lease of the server is valid, so that it may work its queues.",
+	gauge("rota_server_lease_valid", "1 if the lease of the worker is valid, so that it may work its queues.",
 		func(s manager.Status) float64 { return boolean(s.LeaseValid) }),
 	gauge("rota_heartbeat_age_seconds", "Time since the last successful heartbeat began.",
 		func(s manager.Status) float64 { return s.HeartbeatAge.Seconds() }),
@@ -93,7 +93,7 @@ var taskMetrics = append(conditionMetrics(), []taskMetric{
 
 // conditionMetrics are the metrics of the kinds of conditions about which servers raise alerts.
 func conditionMetrics() (list []taskMetric) {
-	const help = "Conditions that the server sees and that last, by kind, with the status of the kind: PROBLEM or NOTE."
+	const help = "Conditions that the worker sees and that last, by kind, with the status of the kind: PROBLEM or NOTE."
 	for _, k := range condition.Kinds() {
 		if k.Alert != condition.Silent {
 			desc := prometheus.NewDesc("rota_conditions", help, []string{"task_type", "own_sign", "kind"},

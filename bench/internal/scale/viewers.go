@@ -65,7 +65,7 @@ func (f *fleet) look(ctx context.Context, o Options) (v Viewers, err error) {
 func watch(ctx context.Context, h http.Handler, span time.Duration) (most int) {
 	ctx, cancel := context.WithTimeout(ctx, span)
 	defer cancel()
-	pages := []string{"/", "/task?task=" + taskType, "/servers", "/queue?task=" + taskType + "&queue=7", "/events"}
+	pages := []string{"/", "/task?task=" + taskType, "/workers", "/queue?task=" + taskType + "&queue=7", "/events"}
 	var viewers sync.WaitGroup
 	var mu sync.Mutex
 	for i := range viewerCount {

@@ -57,7 +57,7 @@ var hints = []struct {
 	hint string
 }{
 	{ops.ErrUnknownItem, " (see rota item list)"},
-	{ops.ErrUnknownServer, " (see rota server list)"},
+	{ops.ErrUnknownServer, " (see rota worker list)"},
 	{runs.ErrNoRunOrTask, " (see rota run list)"},
 	{runs.ErrNoRunYet, " (see rota run submit)"},
 	{runs.ErrUnknownBackfill, " (see rota run backfill list)"},

@@ -24,7 +24,7 @@ var listers = map[string]Lister{
 	"task":            listTasks,
 	"run task":        listRunTasks,
 	"setting":         listSettings,
-	"server":          listServers,
+	"worker":          listServers,
 	"host":            listHosts,
 	"queue":           listQueues,
 	"item":            listItems,

@@ -49,7 +49,7 @@ func handleSignals(signals <-chan os.Signal, released <-chan struct{}, drain fun
 				log.Infof("%s: draining and handing over; a second signal stops the process at once", signalName(s))
 				drain()
 			case time.Since(first) > repeatWindow:
-				log.Warnf("%s again: stopping at once; other servers take over the queues after judge_dead_interval", signalName(s))
+				log.Warnf("%s again: stopping at once; other workers take over the queues after judge_dead_interval", signalName(s))
 				os.Exit(cli.ExitFailed)
 			}
 		}

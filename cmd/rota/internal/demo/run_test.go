@@ -377,7 +377,7 @@ func testConsole(t *testing.T, p program) {
 	address := r.until(t, `The console: (http://\S+)`)[1]
 	r.until(t, `JOINED .*worker 3`)
 	page := func() string {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"servers", nil)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"workers", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -169,7 +169,7 @@ func (s *story) eventRow(e ops.EventRecord) cli.Row {
 
 func (s *story) serverRow(r ops.ServerRecord) cli.Row {
 	return cli.Row{
-		cli.Text("SERVER", s.name(r.UUID)),
+		cli.Text("WORKER", s.name(r.UUID)),
 		cli.State("STATE", r.DisplayState()),
 		cli.Age("HEARTBEAT", &r.HeartbeatAge),
 		cli.Figure("QUEUES", r.Queues),

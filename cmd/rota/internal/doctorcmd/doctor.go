@@ -30,7 +30,7 @@ func New() *cobra.Command {
 		Use:   "doctor [TASK]",
 		Short: "Check the roster and its database, and say how to solve problems",
 		Long: `Check the roster and its database: the privileges of the role that you connect
-as, expired servers, queues without an owner, hand-overs that take too long,
+as, expired workers, queues without an owner, hand-overs that take too long,
 failed items, settings. List problems and how to solve them. Change nothing.
 With a rota.yaml, check its statements too: what the database does not know,
 selects that read a large table without an index, and transactions that keep a

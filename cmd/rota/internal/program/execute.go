@@ -78,7 +78,7 @@ func checkFenced(ctx context.Context, inTx InTx, told error) error {
 	if err := inTx(ctx, func(*sql.Tx) error { return nil }); err != nil {
 		return fmt.Errorf("%w: %w", told, err)
 	}
-	return fmt.Errorf("%w, but the server owns the queue: does the program run the statement first, in a transaction of "+
+	return fmt.Errorf("%w, but the worker owns the queue: does the program run the statement first, in a transaction of "+
 		"the right database?", told)
 }
 

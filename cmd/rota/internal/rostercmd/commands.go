@@ -27,27 +27,19 @@ in this directory. -v says from where.`,
 			Long: `List task types; change their settings; pause or delete them.
 
 All environments (own_sign) share the settings of a task type. Each environment
-has queues, servers and a pause of its own.`,
+has queues, workers and a pause of its own.`,
 		}, newTaskListCommand(), newTaskShowCommand(), newTaskApplyCommand(), newTaskWaitCommand()),
 		verbcmd.Group(&cobra.Command{
 			Use:   "queue",
 			Short: "List queues and their owners; add, remove, split and merge queues",
 		}, newQueueListCommand()),
 		verbcmd.Group(&cobra.Command{
-			Use:   "server",
-			Short: "List servers; pause, drain or resume a server",
-			Long: `List servers; pause, drain or resume a server.
-
-A server is the registration of one process for one task type. SERVER is its
-uuid; host:pid, for all servers of a process; or a host, for all its servers.`,
-		}, newServerListCommand()),
-		verbcmd.Group(&cobra.Command{
 			Use:   "item",
 			Short: "List failed items; retry or drop them",
 		}, newItemListCommand()),
 		verbcmd.Group(&cobra.Command{
 			Use:   "event",
-			Short: "List and follow the events of queues and servers",
+			Short: "List and follow the events of queues and workers",
 		}, newEventListCommand()),
 		verbcmd.Group(&cobra.Command{
 			Use:   "data",

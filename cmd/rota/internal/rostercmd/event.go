@@ -32,17 +32,17 @@ func newEventListCommand() *cobra.Command {
 	e := &eventList{}
 	cmd := cli.Command(&cobra.Command{
 		Use:   "list [TASK]",
-		Short: "List the events of queues and servers, the latest last",
-		Long: `List the events of queues and servers, the latest last: joins and ends of
-servers, moves of queues, alerts, and changes by operators.
+		Short: "List the events of queues and workers, the latest last",
+		Long: `List the events of queues and workers, the latest last: joins and ends of
+workers, moves of queues, alerts, and changes by operators.
 
 With --follow the command prints the latest events, and then each new event
 once. --limit and --since apply to the latest events. If a transaction commits
 late, its events have earlier times than the events printed before them.
 
 TASK may be a deleted task type: its events stay until their retention ends.
-SERVER is a uuid, also of a server that has ended; or a process (host:pid) or a
-host with registered servers.`,
+WORKER is a uuid, also of a worker that has ended; or a process (host:pid) or a
+host with registered workers.`,
 		Example: `  rota event list settle --queue 3
   rota event list --kind TAKEN_OVER --since 24h
   rota event list --follow`,
@@ -58,12 +58,12 @@ host with registered servers.`,
 func (e *eventList) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&e.filter.QueueID, "queue", "", "only events of this queue")
-	flags.StringVar(&e.filter.Server, "server", "", "only events in which this `SERVER` lost or got a queue, or acted")
+	flags.StringVar(&e.filter.Server, "worker", "", "only events in which this `WORKER` lost or got a queue, or acted")
 	flags.StringVar(&e.filter.Kind, "kind", "", "only events of this kind: GRANTED, TAKEN_OVER, ALERT, ...")
 	flags.DurationVar(&e.filter.Since, "since", 0, "only events of the last 15m, 24h, ...")
 	cli.AddLimit(cmd, &e.limit, "list at most this many")
 	flags.BoolVarP(&e.follow, "follow", "f", false, "continue with new events until Ctrl-C")
-	cli.CompleteFlag(cmd, "server", cli.Names("server"))
+	cli.CompleteFlag(cmd, "worker", cli.Names("worker"))
 	cli.CompleteFlag(cmd, "queue", cli.Names("queue"))
 	// fails for unknown flags only
 	_ = cmd.RegisterFlagCompletionFunc("kind",

@@ -22,14 +22,14 @@ func newPlanCommand() *cobra.Command {
 	cmd := cli.Shows(&cobra.Command{
 		Use:   "plan TASK",
 		Short: "Show which queues would move, and why; write nothing",
-		Long: `Show which queues would move, and why: with the servers as they are, or if
-servers joined (--add), stopped (--remove) or had another weight (--weight). It
+		Long: `Show which queues would move, and why: with the workers as they are, or if
+workers joined (--add), stopped (--remove) or had another weight (--weight). It
 writes nothing.
 
---by-load shows the plan that evens the load, so that no server is much busier
+--by-load shows the plan that evens the load, so that no worker is much busier
 than the others. The load of a queue is the number of executors that it needs to
 keep up with what arrives, as its owner measures it beside its backlog. The
-servers plan so if the setting balance is LOAD. Otherwise they balance the
+workers plan so if the setting balance is LOAD. Otherwise they balance the
 numbers of queues.`,
 		Example: `  rota plan settle
   rota plan settle --add 2
@@ -45,12 +45,12 @@ numbers of queues.`,
 		}
 		return nil
 	})
-	cmd.Flags().IntVar(&add, "add", 0, "as if this many servers joined")
-	cmd.Flags().StringArrayVar(&remove, "remove", nil, "as if this `SERVER` (a uuid, host:pid or host) stopped; "+
+	cmd.Flags().IntVar(&add, "add", 0, "as if this many workers joined")
+	cmd.Flags().StringArrayVar(&remove, "remove", nil, "as if this `WORKER` (a uuid, host:pid or host) stopped; "+
 		"repeatable")
-	cli.CompleteFlag(cmd, "remove", cli.Names("server"))
+	cli.CompleteFlag(cmd, "remove", cli.Names("worker"))
 	cmd.Flags().BoolVar(&byLoad, "by-load", false, "as if balance were LOAD, without load_moves_per_hour")
-	cmd.Flags().StringArrayVar(&weights, "weight", nil, "as if a server had another weight: `SERVER=WEIGHT`; repeatable")
+	cmd.Flags().StringArrayVar(&weights, "weight", nil, "as if a worker had another weight: `WORKER=WEIGHT`; repeatable")
 	return cmd
 }
 
@@ -92,13 +92,13 @@ func showPlan(ctx context.Context, c *ops.Client, taskType string, byLoad bool, 
 	return cli.Result{Records: record, Text: func(sc cli.Screen) string { return PlanText(sc, p) }}, nil
 }
 
-// weightsOf returns the weights by uuid. Each text is SERVER=WEIGHT.
+// weightsOf returns the weights by uuid. Each text is WORKER=WEIGHT.
 func weightsOf(ctx context.Context, c *ops.Client, taskType string, texts []string) (map[string]int, error) {
 	weights := map[string]int{}
 	for _, text := range texts {
 		name, number, ok := strings.Cut(text, "=")
 		if !ok {
-			return nil, cli.Usage(fmt.Errorf("--weight (%s) must be SERVER=WEIGHT", text))
+			return nil, cli.Usage(fmt.Errorf("--weight (%s) must be WORKER=WEIGHT", text))
 		}
 		weight, err := ops.ParseWeight(number)
 		if err != nil {
@@ -138,13 +138,13 @@ func PlanText(s cli.Screen, p ops.Preview) string {
 // loadText says what is known of the load.
 func loadText(p ops.Preview) string {
 	l := p.Load
-	text := fmt.Sprintf("%d of %s measured; a server of weight 1 should have a load of %.2f",
+	text := fmt.Sprintf("%d of %s measured; a worker of weight 1 should have a load of %.2f",
 		l.Measured, human.Count(l.Queues, "queue is", "queues are"), l.Fair)
 	switch {
 	case l.Incomplete:
 		text += "\nno queue moves to even the load before nine tenths of the queues are measured"
 	case !l.InForce:
-		text += "\nthe servers do not plan so, because balance is QUEUES"
+		text += "\nthe workers do not plan so, because balance is QUEUES"
 	case p.LoadMoves() > l.Budget:
 		text += fmt.Sprintf("\nload_moves_per_hour lets %d of the %d queues that even the load move now", l.Budget,
 			p.LoadMoves())
@@ -174,7 +174,7 @@ func moveText(m ops.Move) string {
 
 func shareRow(s ops.Share, load bool) cli.Row {
 	row := cli.Row{
-		cli.UUID("SERVER", s.UUID),
+		cli.UUID("WORKER", s.UUID),
 		cli.State("STATE", s.State),
 		cli.Figure("QUEUES", s.Queues),
 		cli.Figure("PLANNED", s.Next),

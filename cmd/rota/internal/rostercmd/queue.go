@@ -14,7 +14,7 @@ import (
 
 func newQueueListCommand() *cobra.Command {
 	var f ops.QueueFilter
-	var server string
+	var worker string
 	status := cli.Choice{Values: []string{"HELD", "MOVING", "OVERDUE", "ORPHAN", "RESERVED", "UNASSIGNED"}}
 	cmd := cli.Lists(&cobra.Command{
 		Use:   "list [TASK]",
@@ -22,47 +22,47 @@ func newQueueListCommand() *cobra.Command {
 		Long: `List the queues, their owners and requesters.
 
 The status of a queue:
-  HELD        a live server owns it, and no other server requests it
-  MOVING      another server requests it, and the owner drains it
+  HELD        a live worker owns it, and no other worker requests it
+  MOVING      another worker requests it, and the owner drains it
   OVERDUE     its owner has sent no heartbeat for judge_dead_interval
   ORPHAN      its owner has no row any more
   RESERVED    it waits for its worker, which has left and returns soon
-  UNASSIGNED  it has no owner: no server meets the rule beside it
+  UNASSIGNED  it has no owner: no worker meets the rule beside it
   REMOVING    it is deleted as soon as its owner has drained it
   RESIZING    it is split or merged as soon as its owner has drained it
 
 TOTAL divides the items of a numbered queue: it has those with
 mod(id, total) = queue.
 
-SERVER is a uuid, a process (host:pid) or a host.
+WORKER is a uuid, a process (host:pid) or a host.
 
 BACKLOG is the number of items that are left as the owner last counted them,
 their trend, and how long the queue needs at its present rate. Dealers that do
 not count have none.
 
-HUNG ON names the servers that do not get the queue, because calls of their
+HUNG ON names the workers that do not get the queue, because calls of their
 processes' former sessions are still in flight for it.`,
 		Example: `  rota queue list settle --watch
   rota queue list --host web1            what moves if this host stops
   rota queue list --status MOVING -o csv`,
 	}, cli.Names("task"), func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
 		f.TaskType, f.Status = taskType, status.Value
-		queues, err := queuesOf(ctx, c, f, server)
+		queues, err := queuesOf(ctx, c, f, worker)
 		return cli.TableResult(queues, QueueRow), err
 	})
 	cli.AddChoice(cmd, &status, "status", "", "only queues in this state")
-	cmd.Flags().StringVar(&server, "server", "", "only queues that this `SERVER` owns or requests")
-	cmd.Flags().StringVar(&f.Host, "host", "", "only queues that servers of this host own or request")
-	cli.CompleteFlag(cmd, "server", cli.Names("server"))
+	cmd.Flags().StringVar(&worker, "worker", "", "only queues that this `WORKER` owns or requests")
+	cmd.Flags().StringVar(&f.Host, "host", "", "only queues that workers of this host own or request")
+	cli.CompleteFlag(cmd, "worker", cli.Names("worker"))
 	cli.CompleteFlag(cmd, "host", cli.Names("host"))
 	return cmd
 }
 
 // queuesOf lists the queues of the servers with the name. Each refresh of a watch
 // finds them again, since a new process can have the same host:pid.
-func queuesOf(ctx context.Context, c *ops.Client, f ops.QueueFilter, server string) ([]ops.QueueRecord, error) {
-	if server != "" {
-		servers, err := c.Servers().Matching(ctx, server)
+func queuesOf(ctx context.Context, c *ops.Client, f ops.QueueFilter, worker string) ([]ops.QueueRecord, error) {
+	if worker != "" {
+		servers, err := c.Servers().Matching(ctx, worker)
 		if err != nil {
 			return nil, err
 		}

@@ -50,7 +50,7 @@ func TestTablesFit(t *testing.T) {
 		if n := text.LongestLineLen(got); n > width {
 			t.Errorf("%d characters on a terminal of %d:\n%s", n, width, got)
 		}
-		for _, want := range []string{"SERVER", "STATE", "LAST ERROR", "web-1.example.org:4711", "SERVING", "no such"} {
+		for _, want := range []string{"WORKER", "STATE", "LAST ERROR", "web-1.example.org:4711", "SERVING", "no such"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%d: no %s in\n%s", width, want, got)
 			}

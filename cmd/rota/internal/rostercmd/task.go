@@ -24,13 +24,13 @@ func newTaskListCommand() *cobra.Command {
 		Long: `List the task types and their state.
 
 The state of a task type:
-  SERVING   live servers serve it
-  RUNNING   live servers serve it, and one of its runs is RUNNING
-  FAILED    live servers serve it; its last runs failed, and none is RUNNING
-  IDLE      live servers serve it; it has mode RUN, and no run is RUNNING
-  FAILING   the calls of a live server do nothing but fail: see rota doctor
-  UNSERVED  no live server serves it
-  DRAINING  every server drains, since the number of queues changes
+  SERVING   live workers serve it
+  RUNNING   live workers serve it, and one of its runs is RUNNING
+  FAILED    live workers serve it; its last runs failed, and none is RUNNING
+  IDLE      live workers serve it; it has mode RUN, and no run is RUNNING
+  FAILING   the calls of a live worker do nothing but fail: see rota doctor
+  UNSERVED  no live worker serves it
+  DRAINING  every worker drains, since the number of queues changes
   PAUSED    an operator has paused it
 
 BACKLOG is the number of items that are left, and how long they need at their
@@ -60,7 +60,7 @@ func TaskRow(t ops.TaskRecord) cli.Row {
 		cli.Figure("MOVING", t.Moving).Drop(1),
 		cli.Bad("OVERDUE", t.Overdue+t.Orphan),
 		cli.Bad("NO OWNER", t.Unassigned),
-		cli.Figure("SERVERS", t.Servers),
+		cli.Figure("WORKERS", t.Servers),
 		cli.Text("BACKLOG", taskBacklogText(t)).Right().Drop(4),
 		cli.Figure("IN FLIGHT", t.InFlight).Drop(3),
 		cli.Figure("RETRY", t.RetryItems).Drop(1),
@@ -142,7 +142,7 @@ func grantedText(s center.Settings, task ops.TaskRecord) string {
 	case s.MaxInFlight == 0 || task.Servers == 0:
 		return ""
 	case task.GrantedCalls == nil:
-		return " (not in force: a server has no limit yet)"
+		return " (not in force: a worker has no limit yet)"
 	case *task.GrantedCalls > int64(s.MaxInFlight):
 		return " (now " + fmt.Sprint(*task.GrantedCalls) + ", until calls have ended)"
 	}

@@ -45,7 +45,7 @@ func TestTextsShowTheSharesOfMaxInFlight(t *testing.T) {
 		granted *int64
 		want    string
 	}{
-		{0, nil, ""}, {2, n(2), ""}, {2, n(1), ""}, {2, n(5), " (now 5, until calls have ended)"}, {2, nil, " (not in force: a server has no limit yet)"},
+		{0, nil, ""}, {2, n(2), ""}, {2, n(1), ""}, {2, n(5), " (now 5, until calls have ended)"}, {2, nil, " (not in force: a worker has no limit yet)"},
 	} {
 		if got := grantedText(center.Settings{MaxInFlight: c.limit}, ops.TaskRecord{Servers: 1, GrantedCalls: c.granted}); got != c.want {
 			t.Errorf("after max_in_flight %d stands %q, want %q", c.limit, got, c.want)

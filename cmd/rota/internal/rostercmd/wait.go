@@ -24,7 +24,7 @@ many queues are left: on a terminal all the time, into a pipe a line every 30 s.
 The exit code is 0 when nothing is left, else 1. Ctrl-C ends the wait; the
 queues go on. With -o json and -o csv the progress is on stderr.`,
 		Example: `  rota task set settle queues=128 && rota task wait settle
-  rota server drain web1:4711 && rota task wait settle --timeout 10m`,
+  rota worker drain web1:4711 && rota task wait settle --timeout 10m`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.WithRoster(cmd, func(ctx context.Context, c *ops.Client) error {
 				out := cmd.OutOrStdout()

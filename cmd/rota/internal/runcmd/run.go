@@ -46,7 +46,7 @@ func newRunListCommand() *cobra.Command {
 The state of a run:
   WAITING           it waits for its upstreams
   READY             it starts when no other run of its task type is RUNNING
-  RUNNING           servers sweep its queues
+  RUNNING           workers sweep its queues
   PAUSED            an operator has paused it before its end
   SUCCESS           all its queues are done
   FAILED            a queue has failed too often, the deadline has passed, or it

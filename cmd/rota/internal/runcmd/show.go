@@ -180,7 +180,7 @@ func runQueueRow(now time.Time) func(runs.Queue) cli.Row {
 		return cli.Row{
 			cli.Text("QUEUE", q.QueueID),
 			cli.State("STATE", q.State),
-			cli.UUID("SERVER", q.Server),
+			cli.UUID("WORKER", q.Server),
 			cli.Figure("ATTEMPT", q.Attempt),
 			cli.Text("ITEMS", itemsText(q.ItemsDone, q.ItemsAtLeast)).Right(),
 			cli.Bad("FAILED", q.ItemsFailed),

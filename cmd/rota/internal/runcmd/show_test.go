@@ -83,7 +83,7 @@ func longRun() runDetails {
 	}, QueuesPending: 4, QueuesDone: 5, QueuesFailed: 1, Now: noon.Add(185 * time.Second)}
 	upstream := node(strings.Repeat("long-name", 4), "SUCCESS", "")
 	return runDetails{ops.RunDetails{
-		Run: r, Blocker: "no live server serves conditional-probability",
+		Run: r, Blocker: "no live worker serves conditional-probability",
 		Queues: []runs.Queue{{QueueID: "2", State: "DONE", Server: "web-1.example.org:4711:1a2b3c4d"}, {QueueID: "10", State: "FAILED", LastError: r.Message}, {QueueID: "1", State: "DONE"}},
 		Graph:  ops.RunGraph{Runs: []runs.Run{upstream, r.Run}, Deps: []runs.Dep{{Run: r.ID, Upstream: upstream.ID, Rule: "SUCCESS"}}},
 	}}

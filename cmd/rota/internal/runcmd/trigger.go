@@ -37,7 +37,7 @@ The status of a trigger:
   DONE    it is never due again
   ERROR   its row is invalid; REASON says why
 
-MISSED counts the slots that never fire, because no server was running or the
+MISSED counts the slots that never fire, because no worker was running or the
 trigger was paused. SKIPPED counts the slots since the last one that fired,
 whose runs were skipped because earlier runs of the trigger were open.`,
 		Example: `  rota trigger list

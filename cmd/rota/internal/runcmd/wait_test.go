@@ -21,8 +21,8 @@ func TestWaitPrintsChangesAndSomeProgress(t *testing.T) {
 			after time.Duration // the previous look
 			lines int
 		}{
-			{"READY", "no live server serves sweep", 0, 1},
-			{"READY", "no live server serves sweep", time.Second, 0},
+			{"READY", "no live worker serves sweep", 0, 1},
+			{"READY", "no live worker serves sweep", time.Second, 0},
 			{"READY", "", 0, 1},
 			{"RUNNING", "", 0, 1},
 			{"RUNNING", "", cli.TellEvery - 1, 0},

@@ -29,7 +29,7 @@ type operation func(ctx context.Context, c *ops.Client, o object) (ops.Operation
 // The errors of keys that do not fit the row.
 var (
 	errNoTask   = errors.New("this row is about no task type")
-	errNoServer = errors.New("this row is about no server: choose one in the list of servers")
+	errNoServer = errors.New("this row is about no worker: choose one in the list of workers")
 )
 
 // pauseOrResume pauses a task type, or resumes a paused one.

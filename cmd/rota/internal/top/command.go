@@ -31,16 +31,16 @@ func New() *cobra.Command {
 	var once bool
 	cmd := cli.Shows(&cobra.Command{
 		Use:   "top [TASK]",
-		Short: "Show the roster at work on a terminal; pause tasks, drain servers",
-		Long: `Show task types, servers, queues, failed items, events, runs and findings on a
+		Short: "Show the roster at work on a terminal; pause tasks, drain workers",
+		Long: `Show task types, workers, queues, failed items, events, runs and findings on a
 terminal, refreshed every 2s until q. --watch sets the interval. Enter looks
-into a row, / filters, s sorts, p pauses a task type and d drains a server,
+into a row, / filters, s sorts, p pauses a task type and d drains a worker,
 after showing what would happen. ? lists all keys.
 
 Into a pipe, or with --once, the command prints tables of the task types and
-servers: --once prints them once, a pipe gets them at each interval.
+workers: --once prints them once, a pipe gets them at each interval.
 
-ITEMS/S is the rate since the previous table. A server writes its counters with
+ITEMS/S is the rate since the previous table. A worker writes its counters with
 each heartbeat.`,
 		Example: `  rota top
   rota top settle --watch=500ms
@@ -93,7 +93,7 @@ func serverLines(servers []ops.ServerRecord, rates map[string]float64) (lines []
 
 func serverRow(l serverLine) cli.Row {
 	return cli.Row{
-		cli.UUID("SERVER", l.UUID),
+		cli.UUID("WORKER", l.UUID),
 		cli.Text("TASK", l.TaskType),
 		cli.State("STATE", l.DisplayState()),
 		cli.Age("HEARTBEAT", &l.HeartbeatAge),

@@ -38,7 +38,7 @@ func bindings() []binding {
 		{[]string{"pgdown", "space"}, "", "a page down", move(func(p *pane) int { return p.rows }), true},
 		{[]string{"home", "g"}, "", "the first row", move(func(p *pane) int { return -p.length() }), true},
 		{[]string{"end", "G"}, "", "the last row", move(func(p *pane) int { return p.length() }), true},
-		{[]string{"enter"}, "look into", "look into the row: the queues of a task type or of a server, " +
+		{[]string{"enter"}, "look into", "look into the row: the queues of a task type or of a worker, " +
 			"the details of a run, otherwise all columns", (*model).lookInto, false},
 		{[]string{"esc", "backspace"}, "back", "drop the filter, or go back", (*model).back, false},
 		{[]string{"/"}, "filter", "show the rows that have all the words", func(m *model) tea.Cmd {
@@ -57,7 +57,7 @@ func bindings() []binding {
 		{[]string{"p"}, "pause", "pause the task type of the row, or resume it", func(m *model) tea.Cmd {
 			return m.propose(pauseOrResume)
 		}, false},
-		{[]string{"d"}, "drain", "drain the server of the row, or resume it", func(m *model) tea.Cmd {
+		{[]string{"d"}, "drain", "drain the worker of the row, or resume it", func(m *model) tea.Cmd {
 			return m.propose(drainOrResume)
 		}, false},
 		{[]string{"r"}, "", "read the list again at once", (*model).readNow, false},
@@ -149,7 +149,7 @@ func (m *model) showHelp() tea.Cmd {
 			lines = append(lines, fmt.Sprintf(" %-19s %s", strings.Join(b.keys, ", "), help))
 		}
 		return strings.Join(append(lines, "", s.Wrap("Only the list that is shown is read, at each interval. The task types "+
-			"come with the rates of their servers and, each "+findingsEvery.String()+", with what rota doctor finds. A "+
+			"come with the rates of their workers and, each "+findingsEvery.String()+", with what rota doctor finds. A "+
 			"screen that is wider shows more columns.")), "\n")
 	}
 	return m.push(&pane{title: "help", content: content{text: text}})

@@ -189,7 +189,7 @@ func TestKeysWaitForAChange(t *testing.T) {
 			t.Errorf("a key has interrupted the change: %v", err)
 		}
 		p.press("2")
-		p.sees(`\[2 servers\]`)
+		p.sees(`\[2 workers\]`)
 	})
 }
 
@@ -334,7 +334,7 @@ func BenchmarkPicture(b *testing.B) {
 			centertest.Exec(b, c, fmt.Sprintf(`UPDATE schedule_queue SET epoch = 1, cur_since = '2026-01-01 00:00:00.000000',
 				cur_server = CONCAT('s', SUBSTR(CAST(10000 + queue_index %% %d AS CHAR(5)), 2))`, servers))
 			for tab, v := range tabViews[:3] {
-				b.Run(fmt.Sprintf("%s/%d servers/%s", v.name, servers, kind), func(b *testing.B) {
+				b.Run(fmt.Sprintf("%s/%d workers/%s", v.name, servers, kind), func(b *testing.B) {
 					m := newModel(b.Context(), &reader{c: ops.New(c)}, scope{}, time.Second)
 					m.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
 					m.tab = tab

@@ -61,7 +61,7 @@ var (
 	aRun     = &view{name: "run", read: readRun}
 	tabViews = []*view{
 		{name: "tasks", read: readTasks, into: queues},
-		{name: "servers", read: readServers, into: queues},
+		{name: "workers", read: readServers, into: queues},
 		queues,
 		{name: "items", read: readItems},
 		{name: "events", read: readEvents},

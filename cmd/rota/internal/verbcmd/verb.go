@@ -32,7 +32,7 @@ type Verb struct {
 	After func(ctx context.Context, c *ops.Client, done []ops.Done) error
 }
 
-// New returns the verb of that name, such as "server pause".
+// New returns the verb of that name, such as "worker pause".
 func New(name string) *Verb { return &Verb{Call: ops.Find(name).Call()} }
 
 // Group makes a command of other commands, with those of the verbs that begin with its name.
@@ -42,7 +42,7 @@ func Group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return cli.Group(cmd)
 }
 
-// AddVerbs adds the verbs of a group that cmd does not have yet: "server pause" of the group "server" is the command
+// AddVerbs adds the verbs of a group that cmd does not have yet: "worker pause" of the group "worker" is the command
 // pause.
 func AddVerbs(cmd *cobra.Command, group string) {
 	for _, v := range ops.Verbs() {

@@ -115,10 +115,10 @@ func (e *ender) expire(ctx context.Context) bool {
 		n, err = e.c.Roster().ExpireEnded(ctx, ended, cli.AtHost("witness"))
 	}
 	if n > 0 {
-		e.log.Infof("%s expired: the process has ended", human.Count(int64(n), "server", "servers"))
+		e.log.Infof("%s expired: the process has ended", human.Count(int64(n), "worker", "workers"))
 	}
 	if err != nil && !e.failed && ctx.Err() == nil {
-		e.log.WithError(err).Error("servers whose processes have ended are not expired; trying again")
+		e.log.WithError(err).Error("workers whose processes have ended are not expired; trying again")
 	}
 	e.failed = err != nil
 	return !e.failed

@@ -1,4 +1,5 @@
-// Package workercmd is the commands that run beside the work: rota worker, and rota witness.
+// Package workercmd is the commands that run beside the work: rota worker, which is also the group of the commands about
+// workers, and rota witness.
 package workercmd
 
 import (
@@ -21,19 +22,24 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
 	"github.com/dutyrota/rota/cmd/rota/internal/environ"
 	"github.com/dutyrota/rota/cmd/rota/internal/redact"
+	"github.com/dutyrota/rota/cmd/rota/internal/rostercmd"
+	"github.com/dutyrota/rota/cmd/rota/internal/verbcmd"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/manager/metrics"
 )
 
-// New returns the command rota worker.
+// New returns the command rota worker. Its subcommands are about workers that run already; cobra takes them by their
+// names, so that the flags of a worker are not theirs.
 func New() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker",
-		Short: "Run the tasks of a rota.yaml",
+		Short: "Run the tasks of a rota.yaml; list, pause or drain workers",
 		Long: `Run the tasks of a rota.yaml until a signal. Start any number of workers on any
-number of hosts: they share the queues.
+number of hosts: they share the queues. The commands below list the workers that
+run, and pause, drain or resume them. There WORKER is a process, host:pid; or a
+host, for all its workers; or a uuid, which a worker has for each task type.
 
 On the first SIGTERM or SIGINT the worker finishes what it has in flight, hands
 its queues over, and exits 0. It exits 1 if the database does not take that: the
@@ -57,7 +63,12 @@ or the time is over, nobody works them.`,
 		Example: `  rota worker -c rota.yaml
   ROTA_DATABASE=postgres://app@db/shop?sslmode=verify-full rota worker
   rota worker --own-sign TEST --http 127.0.0.1:9090`,
-		Args: cli.Arguments(),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return cli.Unknown(cmd, args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w, err := newWorker(cmd)
 			if err != nil {
@@ -68,7 +79,8 @@ or the time is over, nobody works them.`,
 	}
 	cli.AddConnectionFlags(cmd)
 	config.AddFlags(cmd.Flags())
-	cmd.AddCommand(newConform())
+	cmd.AddCommand(newConform(), rostercmd.NewWorkerListCommand())
+	verbcmd.AddVerbs(cmd, "worker")
 	return cmd
 }
 

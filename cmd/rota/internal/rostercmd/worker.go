@@ -11,35 +11,36 @@ import (
 	"github.com/dutyrota/rota/ops"
 )
 
-func newServerListCommand() *cobra.Command {
+// NewWorkerListCommand returns the command rota worker list.
+func NewWorkerListCommand() *cobra.Command {
 	var f ops.ServerFilter
 	var gone bool
 	var limit int
 	cmd := cli.Lists(&cobra.Command{
 		Use:   "list [TASK]",
-		Short: "List the servers and what they do",
-		Long: `List the servers and what they do.
+		Short: "List the workers and what they do",
+		Long: `List the workers and what they do.
 
-The state of a server:
+The state of a worker:
   SERVING   it owns queues
   FAILING   it owns queues, and its calls do nothing but fail
-  STANDBY   it owns none: there are more servers than queues, or than
+  STANDBY   it owns none: there are more workers than queues, or than
             max_servers or max_in_flight allow, or its weight is 0
   PAUSED    an operator has paused it
   DRAINING  it hands its queues over, and gets none
   LEAVING   it stops, gets none, and reserves its queues for its return
   OVERDUE   it has sent no heartbeat for judge_dead_interval
 
-REQUESTED counts the queues of a server that other servers request. AWAITED
-counts the queues that it requests from other servers. HUNG counts the queues
+REQUESTED counts the queues of a worker that other workers request. AWAITED
+counts the queues that it requests from other workers. HUNG counts the queues
 that it does not get, because calls of its process's former session are still
 in flight for them. WEIGHT is its part of the queues, in proportion to the
 weights of the others. CALLS is the number of calls of Execute that it may have
 in flight, its share of max_in_flight. "3 to 2" means that it lowers this number
-when calls have ended, or waits until other servers have lowered theirs.`,
-		Example: `  rota server list --watch
-  rota server list settle --host web1
-  rota server list --gone                servers that have left or expired`,
+when calls have ended, or waits until other workers have lowered theirs.`,
+		Example: `  rota worker list --watch
+  rota worker list settle --host web1
+  rota worker list --gone                workers that have left or expired`,
 	}, cli.Names("task"), func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
 		f.TaskType = taskType
 		if gone {
@@ -49,16 +50,16 @@ when calls have ended, or waits until other servers have lowered theirs.`,
 		servers, err := c.Servers().List(ctx, f)
 		return cli.TableResult(servers, serverRow), err
 	})
-	cmd.Flags().StringVar(&f.Host, "host", "", "only servers of this host")
+	cmd.Flags().StringVar(&f.Host, "host", "", "only workers of this host")
 	cli.CompleteFlag(cmd, "host", cli.Names("host"))
-	cmd.Flags().BoolVar(&gone, "gone", false, "list the servers that have left or expired instead")
+	cmd.Flags().BoolVar(&gone, "gone", false, "list the workers that have left or expired instead")
 	cli.AddLimit(cmd, &limit, "with --gone: list at most this many")
 	return cmd
 }
 
 func serverRow(s ops.ServerRecord) cli.Row {
 	return cli.Row{
-		cli.UUID("SERVER", s.UUID),
+		cli.UUID("WORKER", s.UUID),
 		cli.Text("TASK", s.TaskType),
 		cli.State("STATE", s.DisplayState()),
 		cli.Age("HEARTBEAT", &s.HeartbeatAge).Drop(1),
@@ -106,7 +107,7 @@ func LastErrorText(s ops.ServerRecord) string {
 func goneServerRow(s ops.GoneServerRecord) cli.Row {
 	return cli.Row{
 		cli.Time("LEFT", s.LeftTime),
-		cli.UUID("SERVER", s.UUID),
+		cli.UUID("WORKER", s.UUID),
 		cli.Text("TASK", s.TaskType),
 		cli.State("REASON", s.Reason),
 		cli.Figure("DONE", s.SuccessCount).Drop(1),
