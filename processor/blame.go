@@ -14,6 +14,7 @@ import (
 type failure struct {
 	record
 	permanent bool // the error is Permanent
+	busy      bool // the error is of Busy
 	data      bool // the database has refused the data of the item
 	began     time.Time
 	round     uint64 // when the attempt began; it rises with a success after a failure
@@ -27,7 +28,7 @@ type verdict int
 
 const (
 	doubt    verdict = iota // it is no attempt
-	attempt                 // it counts as an attempt
+	attempt                 // it counts as an attempt, unless the error is of Busy
 	last                    // it is the last attempt: the item is given up
 	passOver                // it is the only attempt of a sweep, which passes the item
 )
@@ -41,7 +42,7 @@ func (f failure) judge(mostAttempts int) verdict {
 		return passOver
 	case f.sweeps, f.dead, !f.counts():
 		return doubt
-	case f.permanent, mostAttempts > 0 && f.attempts+1 >= mostAttempts:
+	case f.permanent, mostAttempts > 0 && f.attempts+1 >= mostAttempts && !f.busy:
 		return last
 	}
 	return attempt
@@ -201,8 +202,8 @@ func (b *batch) failItem(f itemError, stored map[string]record) (u update, _ ver
 	b.result.first = max(b.result.first, cmp.Or(u.first, math.MaxUint64))
 	most := b.settings.ItemMaxAttempts
 	verdict := failure{
-		record: u.record, permanent: isPermanent(f.err), data: b.env.DataError(f.err), began: b.began, round: b.round,
-		doubted: b.doubted, sweeps: b.lane.sweep != nil, inOrder: b.capabilities.Cursored,
+		record: u.record, permanent: isPermanent(f.err), busy: isBusy(f.err), data: b.env.DataError(f.err),
+		began: b.began, round: b.round, doubted: b.doubted, sweeps: b.lane.sweep != nil, inOrder: b.capabilities.Cursored,
 	}.judge(most)
 	u.failed(b.rounds.Load(), f.err)
 	switch verdict {
@@ -216,7 +217,9 @@ func (b *batch) failItem(f itemError, stored map[string]record) (u update, _ ver
 		return u, verdict, nil
 	}
 	u.doubtful, u.tries = false, 0
-	u.attempts++
+	if !isBusy(f.err) {
+		u.attempts++
+	}
 	if verdict == last {
 		u.dead, u.unfinished = true, b.capabilities.Discarder
 		b.logLine(slog.LevelError, "item is dead",

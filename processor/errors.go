@@ -154,12 +154,23 @@ func RetryAfter(d time.Duration, err error) error {
 	if err == nil || d <= 0 {
 		return err
 	}
-	return &retryError{d, err}
+	return &retryError{d, err, false}
+}
+
+// Busy is RetryAfter for an error that says nothing about the item: a service asks to come again later, as with the
+// status 429 of HTTP. The failure counts as no attempt, so no item dies of it, however often it comes. The store keeps
+// the pause and the error. Busy returns err itself if err is nil or d is not positive.
+func Busy(d time.Duration, err error) error {
+	if err == nil || d <= 0 {
+		return err
+	}
+	return &retryError{d, err, true}
 }
 
 type retryError struct {
 	after time.Duration
 	err   error
+	busy  bool // it is no attempt
 }
 
 func (e *retryError) Error() string { return fmt.Sprintf("%v (retry after %s)", e.err, e.after) }
@@ -171,4 +182,9 @@ func retryAfter(err error) time.Duration {
 		return e.after
 	}
 	return 0
+}
+
+func isBusy(err error) bool {
+	e, ok := errors.AsType[*retryError](err)
+	return ok && e.busy
 }

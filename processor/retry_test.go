@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -106,6 +108,35 @@ func TestRetriesShareSelects(t *testing.T) {
 			t.Errorf("%d selects of a queue of failing items in ten seconds, want at most 21", n)
 		}
 	})
+}
+
+// X2: a failure of Busy is no attempt, however often it comes: the item waits as it asks, and the store has the pause. Other
+// failures count from where they were.
+func TestBusyIsNoAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r, m := newRows(w, "a1", "a2"), newMemory()
+		r.bad["a1"] = processor.Busy(7*time.Second, errBroken)
+		s := usual()
+		s.SleepTimeNoData, s.ItemMaxAttempts = time.Second, 3
+		w.start(t, r, processor.Env{Items: failedItems{m}}, s, "a")
+		time.Sleep(time.Minute)
+		want := processor.FailedItem{Key: "a1", LastError: "broken (retry after 7s)"}
+		got := m.records()["a1"]
+		got.RetryIn = 0
+		if diff := cmp.Diff(want, got); diff != "" || r.fails["a1"] != 8 {
+			t.Errorf("after %d failures in a minute, want 8: the record differs:\n%s", r.fails["a1"], diff)
+		}
+		r.mu.Lock()
+		r.bad["a1"] = errBroken
+		r.mu.Unlock()
+		time.Sleep(time.Minute)
+		if got := m.records()["a1"]; !got.Dead || got.Attempts != 3 {
+			t.Errorf("after three other failures the record is %+v, want dead", got)
+		}
+	})
+	if err := processor.Busy(0, errBroken); err != errBroken { //nolint:errorlint // it is the same error
+		t.Errorf("without a pause, Busy returns %v", err)
+	}
 }
 
 // X2: the policy bounds the pause that a dealer asks for, of an item, of a batch and of a select. A service that asks for

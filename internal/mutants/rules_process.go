@@ -15,6 +15,12 @@ var processMutants = []mutant{
 		"TestRetryMaxBoundsTheAskedPause",
 	},
 	{
+		"X2", "an item dies because a service is busy",
+		"failItem", "if !isBusy(f.err) {",
+		"{",
+		"TestBusyIsNoAttempt",
+	},
+	{
 		"X2", "the limit does not grow by the items that back off",
 		"roomForParked", "parked += g.failures.waiting()",
 		"parked += 0 * g.failures.waiting()",
