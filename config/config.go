@@ -83,6 +83,12 @@ type Service struct {
 	SecretVariable string // the variable of the environment that has the secret instead
 	CAFile         string // the certificates that sign that of the service; empty for those of the system
 	Connections    int    // the most connections of a worker; 0 is the default
+
+	Each      bool              // one request for each row, to an endpoint that does not know the protocol of batches
+	Method    string            // of these requests, as are the others; empty is POST
+	Headers   map[string]string // with templates, as Body and URL
+	Body      string
+	Permanent []int // the statuses by which a row is dead at once
 }
 
 // Load reads the file at path. Flags that were set override it. Load uses only flags that are named like a top-level

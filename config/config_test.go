@@ -81,7 +81,7 @@ tasks:
     dealer: {command: [./list], answers: [select]}
   post:
     queues: 1
-    dealer: {sql: *sql, http: {url: 'https://h/', secret_file: s, secret_variable: '', ca_file: c, connections: 3}}
+    dealer: {sql: *sql, http: {url: 'https://h/', secret_file: s, secret_variable: '', ca_file: c, connections: 3, each: true, method: PUT, headers: {A: 1, B: '{{b}}'}, body: '{}', permanent: [404, 410]}}
 `
 
 var wholeSQL = SQLDealer{
@@ -136,7 +136,7 @@ func wholeFile() *File {
 			Program: Program{Command: []string{"./list"}, Answers: []string{"select"}},
 		}, {
 			Name: "post", Settings: center.Settings{Queues: 1}, SQL: wholeSQL,
-			Program: Program{HTTP: Service{URL: "https://h/", SecretFile: "s", CAFile: "c", Connections: 3}},
+			Program: Program{HTTP: Service{URL: "https://h/", SecretFile: "s", CAFile: "c", Connections: 3, Each: true, Method: "PUT", Headers: map[string]string{"A": "1", "B": "{{b}}"}, Body: "{}", Permanent: []int{404, 410}}},
 		}, {
 			Name:     "push",
 			Settings: center.Settings{QueueNames: []string{"north", "south"}},
@@ -313,7 +313,11 @@ var refusals = map[string]struct{ file, want string }{
 	"http without a URL":       {task("queues: 1\ndealer: {http: {ca_file: x}}"), "FILE:5: tasks.settle.dealer.http: must be the URL of a service, or have url"},
 	"http with two secrets":    {task("queues: 1\ndealer: {http: {url: x, secret_file: x, secret_variable: x}}"), "FILE:5: tasks.settle.dealer.http: has both secret_file and secret_variable: keep one"},
 	"http, connections":        {task("queues: 1\ndealer: {http: {url: x, connections: -1}}"), "FILE:5: tasks.settle.dealer.http.connections (-1): must be at least 1"},
-	"http, unknown key":        {task("queues: 1\ndealer: {http: {url: x, secret: x}}"), "FILE:5: tasks.settle.dealer.http.secret: unknown key; the known keys are ca_file, connections, secret_file, secret_variable, url"},
+	"http, unknown key":        {task("queues: 1\ndealer: {http: {url: x, secret: x}}"), "FILE:5: tasks.settle.dealer.http.secret: unknown key; the known keys are body, ca_file, connections, each, headers, method, permanent, secret_file, secret_variable, url"},
+	"http, body without each":  {task("queues: 1\ndealer: {http: {url: x, body: x}}"), "FILE:5: tasks.settle.dealer.http: method, headers, body and permanent need each: true, by which each row is a request"},
+	"http, no status":          {task("queues: 1\ndealer: {http: {url: x, each: true, permanent: [404, gone]}}"), "FILE:5: tasks.settle.dealer.http.permanent (gone): must be a whole number"},
+	"http, no headers":         {task("queues: 1\ndealer: {http: {url: x, each: true, headers: [a]}}"), "FILE:5: tasks.settle.dealer.http.headers: must be a mapping of keys to values"},
+	"http each, answers":       {task("queues: 1\ndealer: {answers: [select], http: {url: x, each: true}}"), "FILE:5: tasks.settle.dealer.answers (select): http sends rows of sql, because it has each: keep one"},
 	"answers, unknown":         {task("queues: 1\ndealer:\n  command: a\n  answers: [select, discards]"), "FILE:7: tasks.settle.dealer.answers (select, discards): discards is no operation: it may have select, discard, backlog, peek"},
 	"answers, twice":           {task("queues: 1\ndealer: {command: a, answers: [select, peek, peek]}"), "FILE:5: tasks.settle.dealer.answers (select, peek, peek): names peek twice"},
 	"answers, empty":           {task("queues: 1\ndealer: {command: a, answers: []}"), "FILE:5: tasks.settle.dealer.answers (): must have select: with sql, the other operations are SQL, too"},

@@ -17,6 +17,7 @@ func serviceFields(d *Service) map[string]any {
 	return map[string]any{
 		"url": &d.URL, "secret_file": &d.SecretFile, "secret_variable": &d.SecretVariable, "ca_file": &d.CAFile,
 		"connections": &d.Connections,
+		"each":        &d.Each, "method": &d.Method, "headers": &d.Headers, "body": &d.Body, "permanent": &d.Permanent,
 	}
 }
 
@@ -55,6 +56,7 @@ func (s taskSource) service(path string, e entry, to *Service) {
 	} else {
 		s.fields(path, e.value, serviceFields(to))
 	}
+	ofEach := to.Method != "" || to.Headers != nil || to.Body != "" || to.Permanent != nil
 	switch {
 	case to.URL == "":
 		s.add(e.line, "%s: must be the URL of a service, or have url", path)
@@ -62,6 +64,8 @@ func (s taskSource) service(path string, e entry, to *Service) {
 		s.add(e.line, "%s: has both secret_file and secret_variable: keep one", path)
 	case to.Connections < 0:
 		s.add(e.line, "%s.connections (%d): must be at least 1", path, to.Connections)
+	case ofEach && !to.Each:
+		s.add(e.line, "%s: method, headers, body and permanent need each: true, by which each row is a request", path)
 	}
 }
 
@@ -95,6 +99,8 @@ func (s taskSource) checkAnswers(path string, dealer []entry, t Task) {
 	case err != nil:
 	case !t.Program.Given():
 		err = errors.New("needs command or http, the program that answers")
+	case t.Program.HTTP.Each:
+		err = errors.New("http sends rows of sql, because it has each: keep one")
 	case find(dealer, "sql") != nil:
 		err = errors.New("the program selects the items, and so does sql: keep one")
 	case t.Settings.Mode == center.ModeRun && len(t.Program.Answers) > 1:

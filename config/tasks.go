@@ -222,6 +222,13 @@ func (s taskSource) fields(path string, n *yaml.Node, fields map[string]any) {
 		case nil:
 		case *[]string:
 			*field = s.texts(path+"."+e.key, e.value)
+		case *[]int:
+			*field = s.numbers(path+"."+e.key, e.value)
+		case *map[string]string:
+			*field = map[string]string{}
+			for _, of := range s.mapping(path+"."+e.key, e.value) {
+				(*field)[of.key], _ = s.text(path+"."+e.key+"."+of.key, of.value)
+			}
 		default:
 			s.scalar(path+"."+e.key, e.value, field)
 		}
@@ -230,16 +237,33 @@ func (s taskSource) fields(path string, n *yaml.Node, fields map[string]any) {
 
 // texts reads one text or a list of texts.
 func (s taskSource) texts(path string, n *yaml.Node) (list []string) {
+	for _, n := range listOf(n) {
+		if text, ok := s.text(path, n); ok {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// numbers reads one whole number or a list of them.
+func (s taskSource) numbers(path string, n *yaml.Node) (list []int) {
+	for _, n := range listOf(n) {
+		var number int
+		s.scalar(path, n, &number)
+		list = append(list, number)
+	}
+	return list
+}
+
+// listOf returns the values of a list, or a single value, without those that are empty.
+func listOf(n *yaml.Node) (list []*yaml.Node) {
 	nodes := []*yaml.Node{n}
 	if n.Kind == yaml.SequenceNode {
 		nodes = n.Content
 	}
 	for _, n := range nodes {
-		if n = resolve(n); isNull(n) {
-			continue
-		}
-		if text, ok := s.text(path, n); ok {
-			list = append(list, text)
+		if n = resolve(n); !isNull(n) {
+			list = append(list, n)
 		}
 	}
 	return list

@@ -37,6 +37,8 @@ type HTTPOptions struct {
 	Secret      []byte // signs the requests; empty for none
 	CAFile      string // the certificates that sign that of the service; empty for those of the system
 	Connections int    // the most connections at once; 0 is 16
+
+	Each *EachOptions // one request for each row; nil for one with the batch
 }
 
 const defaultConnections = 16
@@ -44,6 +46,7 @@ const defaultConnections = 16
 // HTTP executes batches in a service.
 type HTTP struct {
 	url    string
+	each   *endpoint // nil for a service that gets batches
 	secret []byte
 	client *http.Client
 	now    func() time.Time
@@ -53,6 +56,8 @@ type HTTP struct {
 func NewHTTP(o HTTPOptions) (*HTTP, error) {
 	u, err := url.Parse(o.URL)
 	switch {
+	case err != nil && o.Each != nil:
+		return nil, errors.New("url is malformed: {{column}} may stand in its path and in its query")
 	case err != nil:
 		return nil, errors.New("url is malformed") // the error would print it
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
@@ -83,12 +88,22 @@ func NewHTTP(o HTTPOptions) (*HTTP, error) {
 			return http.ErrUseLastResponse // a redirected POST may lose its body, and goes to a server that nobody named
 		},
 	}
-	return &HTTP{url: o.URL, secret: o.Secret, client: client, now: time.Now}, nil
+	h := &HTTP{url: o.URL, secret: o.Secret, client: client, now: time.Now}
+	if o.Each != nil {
+		if h.each, err = newEndpoint(o); err != nil {
+			return nil, err
+		}
+		h.each.free = make(chan struct{}, n)
+	}
+	return h, nil
 }
 
-// Ask sends a request and returns the reply.
+// Ask sends a request, or one for each row, and returns the reply.
 func (h *HTTP) Ask(ctx context.Context, b *Batch) (*Reply, error) {
 	b.complete(timeLeft(ctx))
+	if h.each != nil {
+		return h.askEach(ctx, b)
+	}
 	body, err := json.Marshal(b)
 	if err != nil {
 		return nil, err
@@ -98,44 +113,57 @@ func (h *HTTP) Ask(ctx context.Context, b *Batch) (*Reply, error) {
 	case err != nil:
 		return nil, err
 	case status/100 != 2:
-		err = fmt.Errorf("post the batch: status %d %s: %s", status, http.StatusText(status), excerpt(text))
-		return nil, processor.RetryAfter(after, err)
+		return nil, failure("post the batch", status, text, after)
 	}
 	return b.parse(text)
 }
 
-// post returns the status, the body and the time to wait of the response.
+// failure returns the error of a response whose status is not a success. A service that asks to come again later says
+// nothing about the rows.
+func failure(doing string, status int, text []byte, after time.Duration) error {
+	err := fmt.Errorf("%s: status %d %s: %s", doing, status, http.StatusText(status), excerpt(text))
+	return processor.Busy(after, err)
+}
+
+// post sends a batch. It returns the status, the body and the time to wait of the response.
 func (h *HTTP) post(ctx context.Context, b *Batch, body []byte) (status int, text []byte, after time.Duration,
 	err error,
 ) {
+	header := http.Header{"Content-Type": {"application/json"}}
+	if b.IdempotencyKey != "" {
+		header.Set(idempotencyHeader, b.IdempotencyKey)
+	}
+	h.sign(header, body)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, 0, err
 	}
-	request.GetBody = nil // net/http would send a request with an Idempotency-Key again by itself, with an old signature
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("User-Agent", "rota/"+strconv.Itoa(Version))
-	if b.IdempotencyKey != "" {
-		request.Header.Set(idempotencyHeader, b.IdempotencyKey)
+	request.Header = header
+	limit := b.replyLimit()
+	status, text, after, err = h.send(request, b.TraceParent, limit)
+	if err == nil && len(text) > limit {
+		err = errLong(limit)
 	}
-	if b.TraceParent != "" {
-		request.Header.Set("traceparent", b.TraceParent) // W3C Trace Context
+	return status, text, after, err
+}
+
+// send sends a request. Of the response, it returns the status, the time to wait, and at most limit bytes of the body
+// and one more. If it cannot read these, it returns an error beside the status.
+func (h *HTTP) send(r *http.Request, trace string, limit int) (status int, text []byte, after time.Duration, err error) {
+	r.GetBody = nil // net/http would send a request with an Idempotency-Key again by itself, with an old signature
+	r.Header.Set("User-Agent", "rota/"+strconv.Itoa(Version))
+	if trace != "" {
+		r.Header.Set("traceparent", trace) // W3C Trace Context
 	}
-	h.sign(request.Header, body)
-	response, err := h.client.Do(request)
+	response, err := h.client.Do(r)
 	if err != nil {
 		return 0, nil, 0, err
 	}
 	defer response.Body.Close() //nolint:errcheck // nothing is written
-	limit := b.replyLimit()
-	text, err = io.ReadAll(io.LimitReader(response.Body, int64(limit)+1))
-	switch {
-	case err != nil:
-		return 0, nil, 0, fmt.Errorf("read the reply: %w", err)
-	case len(text) > limit:
-		return 0, nil, 0, errLong(limit)
+	if text, err = io.ReadAll(io.LimitReader(response.Body, int64(limit)+1)); err != nil {
+		err = fmt.Errorf("read the reply: %w", err)
 	}
-	return response.StatusCode, text, retryAfter(response, h.now()), nil
+	return response.StatusCode, text, retryAfter(response, h.now()), err
 }
 
 // sign adds the time and a signature of it and of the body: whoever replays a request later is told by its time.
@@ -156,18 +184,23 @@ func Signature(secret []byte, timestamp string, body []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// retryAfter returns the pause for which a service that is busy or away asks. item_retry_max of the task type bounds
-// it.
+// mayWait reports whether a response of this status may ask for a pause.
+func mayWait(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+}
+
+// retryAfter returns the pause for which a service that is busy or away asks, a second at least; 0 if it does not ask.
+// item_retry_max of the task type bounds it.
 func retryAfter(r *http.Response, now time.Time) time.Duration {
-	if r.StatusCode != http.StatusTooManyRequests && r.StatusCode != http.StatusServiceUnavailable {
+	if !mayWait(r.StatusCode) {
 		return 0
 	}
 	text := strings.TrimSpace(r.Header.Get("Retry-After"))
 	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
-		return time.Duration(seconds) * time.Second
+		return max(time.Duration(seconds)*time.Second, time.Second)
 	}
 	if at, err := http.ParseTime(text); err == nil {
-		return max(at.Sub(now), 0)
+		return max(at.Sub(now), time.Second) // the clock of the service may be behind
 	}
 	return 0
 }

@@ -162,6 +162,8 @@ func TestStatus(t *testing.T) {
 		{503, "", `post the batch: status 503 Service Unavailable: "sorry"`},
 		{503, "7", `post the batch: status 503 Service Unavailable: "sorry" (retry after 7s)`},
 		{429, "Thu, 01 Jan 2026 00:01:00 GMT", `post the batch: status 429 Too Many Requests: "sorry" (retry after 1m0s)`},
+		{429, "Wed, 31 Dec 2025 23:59:00 GMT", `post the batch: status 429 Too Many Requests: "sorry" (retry after 1s)`},
+		{503, "0", `post the batch: status 503 Service Unavailable: "sorry" (retry after 1s)`},
 		{429, "99999999999", `post the batch: status 429 Too Many Requests: "sorry"`},
 		{429, "4000000000", `post the batch: status 429 Too Many Requests: "sorry" (retry after 1111111h6m40s)`},
 		{302, "", `post the batch: status 302 Found: "sorry"`},

@@ -18,11 +18,14 @@ type builder struct {
 	file     config.SQLDealer
 	settings center.Settings
 	program  bool // a program executes the rows, and execute only marks them
+	endpoint bool // this is an endpoint, which marks none
 }
 
 func build(task config.Task, sy syntax) (*Dealer, error) {
 	c, program := task.SQL, task.Program.Given()
-	b := builder{&Dealer{syntax: sy, settings: task.Settings.WithDefaults()}, c, task.Settings, program}
+	b := builder{
+		&Dealer{syntax: sy, settings: task.Settings.WithDefaults()}, c, task.Settings, program, task.Program.HTTP.Each,
+	}
 	b.shape = shape{
 		syntax: sy, columns: slices.Clone(c.Key), key: len(c.Key), xid: -1, order: -1, start: c.AfterStart, whole: program,
 	}
@@ -53,6 +56,8 @@ func (b builder) checkFile() error {
 		return errors.New(" has both execute and execute_each: keep one")
 	case b.program && len(c.Key) == 0:
 		return errors.New(".key is missing: the replies of a program name the rows by it")
+	case c.Execute == "" && !each && b.endpoint && len(c.Cursor) == 0:
+		return errors.New(".execute is missing: it marks the rows that the endpoint of http has accepted, which come again else")
 	case c.Execute == "" && !each && !b.program:
 		return errors.New(" has neither execute nor execute_each, and dealer has no command and no http")
 	case c.Execute != "" && len(c.Key) == 0:

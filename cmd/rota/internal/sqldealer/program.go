@@ -11,13 +11,16 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/program"
 )
 
-// Call sets the program that executes the rows in all databases. The caller calls it once, before Execute, if the task
-// has a program.
-func (d *Dealer) Call(p program.Program) {
+// Call sets the program that executes the rows in all databases, which need these columns of select beside the key. The
+// caller calls it once, before Check and Execute, if the task has a program.
+func (d *Dealer) Call(p program.Program, columns ...string) {
 	d.program = p
 	for _, at := range d.places {
 		if at.Dealer != nil {
 			at.program = p
+			for _, name := range columns {
+				at.shape.add(name)
+			}
 		}
 	}
 }

@@ -30,7 +30,11 @@ func (w *worker) addDealer(task config.Task, kinds sqldealer.Kinds, p runner) er
 		return err
 	}
 	if p != nil {
-		dealer.Call(p)
+		var columns []string
+		if h, ok := p.(*program.HTTP); ok {
+			columns = h.Columns()
+		}
+		dealer.Call(p, columns...)
 	}
 	w.dealers = append(w.dealers, placed{task, dealer})
 	w.serve = append(w.serve, func(c *center.Center) manager.Task {
@@ -67,9 +71,15 @@ func (w *worker) newProgram(task config.Task) (runner, error) {
 		return nil, fmt.Errorf(".http%w", err)
 	}
 	w.secrets.Add(secret)
-	p, err := program.NewHTTP(program.HTTPOptions{
+	o := program.HTTPOptions{
 		URL: service.URL, Secret: []byte(secret), CAFile: service.CAFile, Connections: service.Connections,
-	})
+	}
+	if service.Each {
+		o.Each = &program.EachOptions{
+			Method: service.Method, Headers: service.Headers, Body: service.Body, Permanent: service.Permanent,
+		}
+	}
+	p, err := program.NewHTTP(o)
 	if err != nil {
 		return nil, fmt.Errorf(".http.%w", err)
 	}
