@@ -67,10 +67,17 @@ func (c connector) Driver() driver.Driver { return c.driver }
 func (c connector) Connect(context.Context) (driver.Conn, error) {
 	if _, err := os.Stat(c.path); !c.create && errors.Is(err, fs.ErrNotExist) {
 		// The driver says only that it cannot open the file.
-		return nil, errors.New(`there is no such file: run "rota migrate up"`)
+		return nil, missing{}
 	}
 	return c.driver.Open(c.source)
 }
+
+// missing is fs.ErrNotExist with what to do.
+type missing struct{}
+
+func (missing) Error() string { return `there is no such file: run "rota migrate up"` }
+
+func (missing) Is(target error) bool { return target == fs.ErrNotExist }
 
 // parse returns the absolute path of the file, or memory.
 func parse(raw string) (string, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"slices"
@@ -108,9 +109,13 @@ func openConnection(ctx context.Context, conn config.Connection) (*ops.Client, e
 	if _, err := Kinds(conn); err != nil {
 		return nil, Usage(err)
 	}
-	c, err := center.Open(ctx, anydb.URL(conn.Database), center.Options{
+	to := anydb.URL(conn.Database)
+	c, err := center.Open(ctx, to, center.Options{
 		OwnSign: conn.OwnSign, Schema: center.SchemaRequire, FailUnreachable: true,
 	})
+	if to.Local && (errors.Is(err, schema.ErrMissing) || errors.Is(err, fs.ErrNotExist)) { // a worker makes them here
+		return nil, fmt.Errorf("%w; if a worker has just started, it is making them: look again in a moment", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +138,14 @@ func WithRoster(cmd *cobra.Command, f func(ctx context.Context, c *ops.Client) e
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	return f(cmd.Context(), c)
+	if err = f(cmd.Context(), c); !errors.Is(err, center.ErrUnknownTask) {
+		return err
+	}
+	if names, _ := c.Tasks().Names(cmd.Context()); len(names) == 0 { // else, or if they cannot be read, it is another name
+		return fmt.Errorf("%w, as there is none yet; if a worker has just started, it is making its own: look again in a "+
+			"moment", err)
+	}
+	return err
 }
 
 // OpenRoster opens the roster of the command's flags.
