@@ -18,8 +18,8 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// EachOptions say how a row becomes a request to an endpoint that knows nothing of this protocol. The URL, the values of
-// the headers and the body are templates.
+// EachOptions say how a row becomes a request to an endpoint that knows nothing of this protocol. The URL, the values
+// of the headers and the body are templates.
 type EachOptions struct {
 	Method    string // empty is POST
 	Headers   map[string]string
@@ -44,14 +44,16 @@ var headerName = regexp.MustCompile(`^[\w-]+$`)
 
 // newEndpoint returns an endpoint. Its error names the field of the options.
 func newEndpoint(o HTTPOptions) (*endpoint, error) {
-	e := &endpoint{method: cmp.Or(o.Each.Method, http.MethodPost), permanent: o.Each.Permanent, headers: map[string]*template{}}
+	e := &endpoint{
+		method: cmp.Or(o.Each.Method, http.MethodPost), permanent: o.Each.Permanent, headers: map[string]*template{},
+	}
 	if !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, e.method) {
 		return nil, fmt.Errorf("method (%s) must be POST, PUT or PATCH", e.method)
 	}
 	for _, status := range e.permanent {
 		if status < 300 || status > 599 || mayWait(status) {
-			return nil, fmt.Errorf("permanent (%d) must be statuses from 300 to 599, without 429 and 503, after which a row waits",
-				status)
+			return nil, fmt.Errorf("permanent (%d) must be statuses from 300 to 599, without 429 and 503, after which a row "+
+				"waits", status)
 		}
 	}
 	add := func(field, text string, in place) (t *template, err error) {
@@ -74,7 +76,8 @@ func newEndpoint(o HTTPOptions) (*endpoint, error) {
 			return nil, err
 		}
 		if !json.Valid([]byte(strings.Join(e.body.parts, "0"))) {
-			return nil, errors.New("body is not JSON: {{column}} is a part of a text between quotes, and a whole value elsewhere")
+			return nil, errors.New("body is not JSON: {{column}} is a part of a text between quotes, and a whole value " +
+				"elsewhere")
 		}
 	}
 	for name, value := range o.Each.Headers {

@@ -44,7 +44,7 @@ func rowsOf(rows ...string) *Batch {
 }
 
 // outcomes returns what became of each row, as text.
-func outcomes(t *testing.T, h *HTTP, ctx context.Context, b *Batch) (list []string) {
+func outcomes(ctx context.Context, t *testing.T, h *HTTP, b *Batch) (list []string) {
 	t.Helper()
 	r, err := h.Ask(ctx, b)
 	if err != nil {
@@ -91,7 +91,7 @@ func TestEachRowIsARequest(t *testing.T) {
 					t.Errorf("headers %v", r.Header)
 				}
 			})
-			if errs := outcomes(t, h, t.Context(), rowsOf(c.row)); errs[0] != c.failed {
+			if errs := outcomes(t.Context(), t, h, rowsOf(c.row)); errs[0] != c.failed {
 				t.Errorf("error %q, want %q", errs[0], c.failed)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -142,7 +142,7 @@ func TestStatusOfARow(t *testing.T) {
 	for status, text := range want {
 		rows, texts = append(rows, fmt.Sprintf(`{"status": "%03d"}`, status)), append(texts, text)
 	}
-	if diff := cmp.Diff(texts, outcomes(t, h, t.Context(), rowsOf(rows...))); diff != "" {
+	if diff := cmp.Diff(texts, outcomes(t.Context(), t, h, rowsOf(rows...))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -160,7 +160,7 @@ func TestIdempotencyKeyOfARow(t *testing.T) {
 	run := rowsOf(`{"n": 1}`)
 	run.RunKey = "2026-11-20"
 	for _, b := range []*Batch{rowsOf(`{"n": 1}`, `{"n": 2}`), rowsOf(`{"n": 1}`), run} {
-		outcomes(t, h, t.Context(), b)
+		outcomes(t.Context(), t, h, b)
 	}
 	if k := keys["/1"]; len(k) != 3 || k[0] != k[1] || k[0] == k[2] || k[0] == keys["/2"][0] {
 		t.Errorf("the keys are %v: want the first two alike, and the others not", keys)
@@ -175,12 +175,12 @@ func TestSecretOfAnEndpoint(t *testing.T) {
 	o := HTTPOptions{Secret: []byte("to\"ken"), Each: &EachOptions{Body: "{}"}}
 	h := serveEach(t, o, "/", handle)
 	h.now = func() time.Time { return time.Unix(1767225600, 0) }
-	outcomes(t, h, t.Context(), rowsOf(`{}`))
+	outcomes(t.Context(), t, h, rowsOf(`{}`))
 	if want := "v1=" + Signature(o.Secret, "1767225600", []byte("{}")); got.Get(signatureHeader) != want {
 		t.Errorf("the signature is %q, want %q", got.Get(signatureHeader), want)
 	}
 	o.Each.Headers = map[string]string{"authorization": "Bearer {{secret}}", "Idempotency-Key": "order {{id}}"}
-	outcomes(t, serveEach(t, o, "/", handle), t.Context(), rowsOf(`{"id": 7}`))
+	outcomes(t.Context(), t, serveEach(t, o, "/", handle), rowsOf(`{"id": 7}`))
 	if got.Get("Authorization") != `Bearer to"ken` || got.Get(signatureHeader) != "" || got.Get(idempotencyHeader) != "order 7" {
 		t.Errorf("the headers are %v", got)
 	}
@@ -208,7 +208,7 @@ func TestRowThatHangs(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	errs := outcomes(t, h, ctx, rowsOf(rows...))
+	errs := outcomes(ctx, t, h, rowsOf(rows...))
 	if errs[0] != "call the endpoint: context deadline exceeded" {
 		t.Errorf("the row that hangs: %s", errs[0])
 	}

@@ -149,7 +149,9 @@ func (h *HTTP) post(ctx context.Context, b *Batch, body []byte) (status int, tex
 
 // send sends a request. Of the response, it returns the status, the time to wait, and at most limit bytes of the body
 // and one more. If it cannot read these, it returns an error beside the status.
-func (h *HTTP) send(r *http.Request, trace string, limit int) (status int, text []byte, after time.Duration, err error) {
+func (h *HTTP) send(r *http.Request, trace string, limit int) (status int, text []byte, after time.Duration,
+	err error,
+) {
 	r.GetBody = nil // net/http would send a request with an Idempotency-Key again by itself, with an old signature
 	r.Header.Set("User-Agent", "rota/"+strconv.Itoa(Version))
 	if trace != "" {
