@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dutyrota/rota/internal/testdb"
 )
 
 // pageLimit is more than any page takes on a busy machine.
@@ -102,13 +104,24 @@ func pattern(text string) string {
 	})
 }
 
-// The commands of these pages run in an empty folder, one after the other.
+// toDatabase finds where a page says which database a reader has.
+var toDatabase = regexp.MustCompile(`(?m)^export ROTA_DATABASE='.*'$`)
+
+// The commands of the quick start run in an empty folder, one after the other, for each kind of database.
 func TestFollowedToTheLetter(t *testing.T) {
 	t.Parallel()
-	for _, page := range fromNothing {
-		t.Run(page, func(t *testing.T) {
+	for _, q := range quickstartPages {
+		t.Run(q.page, func(t *testing.T) {
 			t.Parallel()
-			runScript(t, t.TempDir(), script(readBlocks(t, page)))
+			text := script(readBlocks(t, q.page))
+			if q.kind != testdb.SQLite {
+				own := "export ROTA_DATABASE=" + quote(testdb.URL(t, q.kind))
+				if len(toDatabase.FindAllString(text, -1)) != 1 {
+					t.Fatalf("%s does not say once which database it uses", q.page)
+				}
+				text = toDatabase.ReplaceAllLiteralString(text, own)
+			}
+			runScript(t, t.TempDir(), text)
 		})
 	}
 }
