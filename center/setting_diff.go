@@ -3,6 +3,7 @@ package center
 import (
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -67,14 +68,11 @@ func (s Settings) Texts(names []string) map[string]string {
 
 // DiffersFrom lists the given settings, as Given returns them, for which s has another value.
 func (s Settings) DiffersFrom(given map[string]string) (diffs []runs.Difference) {
-	stored := s.Given()
+	stored := s.Texts(slices.Collect(maps.Keys(given)))
 	seen := map[string]bool{}
 	for _, row := range settingTable {
 		mine, ok := given[row.Name]
-		theirs, set := stored[row.Name]
-		if !set {
-			theirs = notSet
-		}
+		theirs := stored[row.Name]
 		if ok && mine != theirs && !seen[row.Name] {
 			diffs = append(diffs, runs.Difference{Name: row.Name, Given: mine, Row: theirs})
 		}
@@ -101,13 +99,17 @@ func Assignments(diffs []runs.Difference) (words []string) {
 // shortened matches what settingText appends to a text that it cuts.
 var shortened = regexp.MustCompile(` \(\d+ bytes, [0-9a-f]{8}\)$`)
 
-// notSet stands for a zero setting without a default.
+// notSet stands for a setting without a default that is empty. A bool or a number is false or 0.
 const notSet = "not set"
 
 // settingText returns the setting that p points to, for display and comparison. It cuts a text that is too long, such
 // as the names of many queues, and appends a checksum of the whole.
 func settingText(p any) string {
-	if reflect.ValueOf(p).Elem().IsZero() {
+	switch value := reflect.ValueOf(p).Elem(); {
+	case !value.IsZero():
+	case slices.Contains([]reflect.Kind{reflect.Bool, reflect.Int, reflect.Float64}, value.Kind()):
+		return fmt.Sprint(value)
+	default:
 		return notSet
 	}
 	text := textOf(p)

@@ -65,14 +65,14 @@ func TestWorkerStatesFalse(t *testing.T) {
 		_, dir := openOrders(t, url, 1)
 		s := &testRoster{T: t, url: url, dir: dir}
 		s.run("task apply -f rota.yaml")
-		s.run("task set settle count_in_outage=true stall_after=7m")
+		s.run("task set settle count_in_outage=true rate_per_second=2.5 stall_after=7m")
 		path := filepath.Join(dir, "rota.yaml")
 		text, err := os.ReadFile(path)
 		s.must(err)
-		writeFile(t, path, strings.Replace(string(text), "queues: 4", "queues: 4\n    count_in_outage: false", 1))
+		writeFile(t, path, strings.Replace(string(text), "queues: 4", "queues: 4\n    count_in_outage: false\n    rate_per_second: 0", 1))
 		worker := startWorker(t, dir)
-		const says = "stated settings are not in force: count_in_outage not set (the row says true)"
-		const hint = "to apply them: rota task set settle count_in_outage="
+		const says = "stated settings are not in force: rate_per_second 0 (the row says 2.5), count_in_outage false (the row says true)"
+		const hint = "to apply them: rota task set settle rate_per_second=0 count_in_outage=false"
 		eventually(t, "the worker has joined", func() bool { return worker.logged("joined") != nil })
 		if worker.logged(says+"; "+hint) == nil {
 			t.Errorf("the worker does not say %q", says+"; "+hint)
