@@ -134,8 +134,8 @@ func TestComposeWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"migrate": "postgres service_healthy", "worker": "migrate service_completed_successfully",
-		"console": "migrate service_completed_successfully",
+		"migrate": "postgres service_healthy", "apply": "migrate service_completed_successfully",
+		"worker": "apply service_completed_successfully", "console": "migrate service_completed_successfully",
 	} {
 		for on, d := range p.Services[name].DependsOn {
 			if got := on + " " + d.Condition; got != want {
@@ -144,6 +144,18 @@ func TestComposeWorks(t *testing.T) {
 		}
 	}
 	startService(t, p.Services["migrate"], database).wantExit(0)
+	// An earlier deployment had another number, and its workers wrote it. The new one applies its own.
+	const rate = "UPDATE schedule_task_type SET rate_per_second = 1 WHERE task_type = 'settle'"
+	startService(t, p.Services["apply"], database).wantExit(0)
+	if _, err := db.ExecContext(t.Context(), rate); err != nil {
+		t.Fatal(err)
+	}
+	startService(t, p.Services["apply"], database).wantExit(0)
+	var applied float64
+	err = db.QueryRowContext(t.Context(), "SELECT rate_per_second FROM schedule_task_type WHERE task_type = 'settle'").Scan(&applied)
+	if err != nil || applied != 100 {
+		t.Errorf("the rate in force is %v (%v), want that of rota.yaml", applied, err)
+	}
 	var started []*process
 	for range *p.Services["worker"].Deploy.Replicas {
 		started = append(started, startService(t, p.Services["worker"], database))

@@ -308,6 +308,9 @@ func testKept(t *testing.T, r *run, dir string) {
 		s.HeartbeatInterval != 500*time.Millisecond || s.JudgeDeadInterval != 6*time.Second {
 		t.Errorf("rota.yaml says %+v", file)
 	}
+	if !file.Process.ApplySettings {
+		t.Error("a changed setting of rota.yaml has no effect")
+	}
 	if strings.Contains(file.Tasks[0].SQL.Execute, "state = 'NEW'") {
 		t.Error("the condition of the dealer hides a double effect")
 	}
