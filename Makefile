@@ -27,14 +27,15 @@ PLAIN := -gcflags='modernc.org/...=-race=false' -gcflags='golang.org/x/crypto/..
 # What needs other versions or other drivers, or should not be in users' go.sum, is a module of its own.
 MODULES := bench examples/outbox otel internal/pgxtest internal/wrappertest internal/consoletest packaging/image packaging/deploy
 
-.PHONY: help test quick race check nightly pages deploy-check mutants faults engines engine $(ENGINES) bench benchonce lint cross tidy vuln demo release release-check site $(WITH_DATABASES) $(RECORD)
+.PHONY: help test quick race check nightly pages deploy-check mutants sim faults engines engine $(ENGINES) bench benchonce lint cross tidy vuln demo release release-check site $(WITH_DATABASES) $(RECORD)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
 
-# Short tests explore less of the models, make fewer random histories, and run no variants of the suite.
+# Short tests explore less of the models, make fewer random histories, and run no variants of the suite. The simulator
+# plays the same histories each time, so that a change does not fail for what another one has broken.
 test: $(WITH_DATABASES) ## run the tests on all databases, in about seven minutes on two cores; gets PostgreSQL, MySQL and MariaDB by itself, see internal/testdb
-	$(WITH_DATABASES) -- go test -short $(OVERLAP) -timeout 60m ./...
+	ROTA_SIM=1m ROTA_SIM_SEED=1 $(WITH_DATABASES) -- go test -short -p 3 $(OVERLAP) -timeout 60m ./...
 
 quick: ## run the same on SQLite alone, in about two minutes on two cores
 	ROTA_TEST_DATABASES=sqlite go test -short $(OVERLAP) ./...
@@ -44,9 +45,10 @@ race: ## run the short tests of the library on SQLite under the race detector, i
 	ROTA_TEST_DATABASES=sqlite go test -race $(PLAIN) -short $(OVERLAP) -timeout 60m ./center ./console ./manager/... ./ops ./processor \
 		./runs ./internal/roster ./internal/sqldb ./internal/witness ./cmd/rota/internal/...
 
-# What each change passes takes a quarter of an hour. This takes twice as long: it repeats the same at greater length, and
-# looks at what a change seldom breaks.
+# What each change passes takes a quarter of an hour. This takes four times as long: it repeats the same at greater length,
+# looks at what a change seldom breaks, and plays random histories for half an hour.
 nightly: check fuzz lint cross tidy site benchonce ## run all checks; what comes before a release, too
+	MINUTES=30 $(MAKE) --no-print-directory sim
 
 # PostgreSQL is the one that sends hints, and the code below center differs on MySQL: both run under the race detector.
 # Modules run one package after the other: the benchmarks read counters of the whole server.
@@ -71,6 +73,12 @@ deploy-check: $(WITH_DATABASES) ## render and check the chart, without a cluster
 
 mutants: $(WITH_DATABASES) ## break one rule after another and see a test notice
 	$(WITH_DATABASES) -- go run ./internal/mutants
+
+# Set the duration and the first seed: MINUTES=60 SEED=1 make sim. A history that breaks a rule is kept in .bin/sim.
+sim: ## play random histories of a roster in simulated time, for MINUTES (10)
+	mkdir -p $(BIN)/sim
+	ROTA_SIM=$(or $(MINUTES),10)m ROTA_SIM_SEED=$(SEED) ROTA_SIM_DIR=$(abspath $(BIN)/sim) \
+		go test -count=1 -timeout 0 -v -run 'TestHistories$$' ./internal/sim
 
 # Set the duration and the first seed: MINUTES=60 SEED=1 make faults.
 faults: $(WITH_DATABASES) ## play all fault scenarios again and again, for MINUTES (10), and check the histories

@@ -129,10 +129,11 @@ func TestHistories(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	played, lasted, statements := 0, time.Duration(0), 0
+	played, lasted, statements, met := 0, time.Duration(0), 0, pairs{}
 	for began := time.Now(); time.Since(began) < limit; seed++ {
 		h := draw(seed)
 		r := play(t, h)
+		met.add(h)
 		played, lasted, statements = played+1, lasted+r.lasted, statements+r.statements
 		if len(r.broken) > 0 {
 			h, r = shrink(t, h, r, time.Now().Add(limit/2))
@@ -141,6 +142,9 @@ func TestHistories(t *testing.T) {
 		}
 	}
 	t.Logf("%d histories, %s of their time, %d statements", played, lasted.Round(time.Second), statements)
+	if limit >= time.Minute {
+		t.Log(met.table())
+	}
 }
 
 // write writes the text of a history, and what happened in it, and returns where.
