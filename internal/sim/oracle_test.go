@@ -26,6 +26,7 @@ import (
 //	finding       the doctor finds nothing that the history does not cause
 //	even          the servers of a task own as many queues each, within one, if nothing says otherwise
 //	still         planning again would change nothing
+//	quiet         all processes together send fewer than 100 statements a second
 //	ready         every process that runs has its lease
 //	leave         a process that is told to leave does so, without an error
 //	by itself     no process ends by itself
@@ -99,6 +100,10 @@ func (o *oracle) rest() error {
 		time.Sleep(5 * time.Second)
 		if err := o.sample(); err != nil {
 			return err
+		}
+		if lasted := time.Since(w.began); w.statements() > 100*int(lasted.Seconds()) {
+			w.breaks("quiet: %d statements in %s", w.statements(), lasted)
+			return nil
 		}
 		var err error
 		if unrest, err = o.unrest(); err != nil {

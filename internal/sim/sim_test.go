@@ -30,12 +30,9 @@ func play(t *testing.T, h *history) (r result) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, h, roster, data)
 		defer func() {
-			r.lasted = time.Since(w.began)
+			r.lasted, r.statements = time.Since(w.began), w.statements()
 			w.close()
 			r.broken, r.trace = w.broken, w.trace
-			for _, p := range w.all {
-				r.statements += p.link.statements
-			}
 		}()
 		o := &oracle{w: w, owners: map[string]string{}}
 		if err := w.playSteps(o); err != nil {

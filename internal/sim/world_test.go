@@ -247,6 +247,16 @@ func (w *world) kill(p *process) {
 	p.stop()
 }
 
+// statements returns how many statements the processes have sent.
+func (w *world) statements() (n int) {
+	for _, p := range w.all {
+		p.link.mu.Lock()
+		n += p.link.statements
+		p.link.mu.Unlock()
+	}
+	return n
+}
+
 func (w *world) files() []*file { return append([]*file{w.roster}, w.data...) }
 
 // process returns the last process of a name that runs, or nil.
