@@ -31,6 +31,9 @@ func refusalOf(err error, text string) *refusal {
 		if !aboutStatement(string(e.Code)) {
 			return nil
 		}
+		if e.Code == "42P18" {
+			e.Message += ": give it one, as in CAST({{slot}} AS timestamptz)"
+		}
 		return &refusal{e.Message, byteOffset(text, e.Position), err}
 	}
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
@@ -118,10 +121,10 @@ func (s *statement) source(offset int) (source string, at int) {
 		marked.WriteString(generated)
 	}
 	n := 0
-	for i, name := range s.names {
+	for i := range s.names {
 		add(s.parts[i], s.parts[i])
 		var marks strings.Builder
-		n += s.writeMarks(&marks, name, n, 1)
+		n += s.writeMarks(&marks, i, n, 1)
 		add(s.sources[i], marks.String())
 	}
 	add(s.parts[len(s.names)], s.parts[len(s.names)])

@@ -2,6 +2,7 @@ package sqldealer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +115,42 @@ func TestSlotSelectsItsPeriod(t *testing.T) {
 			if _, err := d.Select(t.Context(), of); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: error %v, want %s", change, err, want)
 			}
+		}
+	})
+}
+
+// A placeholder has a value on every database before IS NULL, too, where PostgreSQL infers no type of a mark. Where it can
+// infer none otherwise, it says what helps.
+func TestPlaceholderWhoseTypeNothingSays(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := openShop(t, url)
+		s.exec("CREATE TABLE one (id INTEGER)", "INSERT INTO one VALUES (1)")
+		of := selection()
+		of.Run = nightly()
+		for _, name := range append(slices.Clone(runNames[:len(runNames)-1]), "params.region", "params.from", "parameter") {
+			for condition, want := range map[string]int{"IS NOT NULL": 1, "\n is null": 0} {
+				d := s.dealerOf(center.ModeRun, config.SQLDealer{
+					Select:      "SELECT id FROM one WHERE {{index}} = 1 AND {{" + name + "}} " + condition + " LIMIT {{limit}}",
+					ExecuteEach: "UPDATE one SET id = 1",
+				})
+				if err := d.Check(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if rows, err := d.Select(t.Context(), of); err != nil || len(rows) != want {
+					t.Errorf("{{%s}} %s: %d rows (%v), want %d", name, condition, len(rows), err, want)
+				}
+			}
+		}
+		if s.Dialect() != schema.Postgres {
+			return
+		}
+		d := s.dealerOf(center.ModeRun, config.SQLDealer{
+			Select:      "SELECT id FROM one WHERE {{index}} = 1 AND concat({{slot}}) <> '' LIMIT {{limit}}",
+			ExecuteEach: "UPDATE one SET id = 1",
+		})
+		const want = "could not determine data type of parameter $2: give it one, as in CAST({{slot}} AS timestamptz)"
+		if err := d.Check(t.Context()); !Refused(err) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
 		}
 	})
 }

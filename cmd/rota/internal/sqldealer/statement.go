@@ -158,9 +158,9 @@ func (s *statement) text(keyCount int) string {
 
 // write writes the statement behind the first n marks of a text, and returns how many marks it has.
 func (s *statement) write(b *strings.Builder, n, keyCount int) (count int) {
-	for i, name := range s.names {
+	for i := range s.names {
 		b.WriteString(s.parts[i])
-		count += s.writeMarks(b, name, n+count, keyCount)
+		count += s.writeMarks(b, i, n+count, keyCount)
 	}
 	b.WriteString(s.parts[len(s.names)])
 	return count
@@ -189,16 +189,24 @@ func (s *statement) markCount(keyCount int) int {
 	return len(s.names) + s.count(keys)*(keyCount*max(1, s.keyWidth)-1) + s.count(held)*(keyCount-1) + s.countMine()
 }
 
-// writeMarks writes the marks of a placeholder behind the first n marks of the text, and returns their number.
+// is matches what follows a value whose type a database with numbered marks cannot infer, as that before IS NULL.
+var is = regexp.MustCompile(`(?i)^\s*(IS|ISNULL|NOTNULL)\b`)
+
+// writeMarks writes the marks of the placeholder i behind the first n marks of the text, and returns their number.
 // A key of several columns is a row value: (?, ?).
-func (s *statement) writeMarks(b *strings.Builder, name string, n, keyCount int) (count int) {
-	switch {
+func (s *statement) writeMarks(b *strings.Builder, i, n, keyCount int) (count int) {
+	switch name := s.names[i]; {
 	case name == keys:
 	case name == held:
 		s.writeHeld(b, n, keyCount)
 		return keyCount
 	case isMine(name):
 		return s.writeMine(b, name, n)
+	case s.syntax.numberedMarks && is.MatchString(s.parts[i+1]):
+		b.WriteString("CAST(")
+		s.writeMark(b, n+1)
+		b.WriteString(" AS text)")
+		return 1
 	default:
 		s.writeMark(b, n+1)
 		return 1
