@@ -29,63 +29,60 @@ type EachOptions struct {
 
 // endpoint makes the requests for rows.
 type endpoint struct {
-	method    string
-	url, body *template // without a body, it is the row
-	headers   map[string]*template
-	permanent []int
-	columns   []string      // that the templates use
-	free      chan struct{} // has an entry for each call in progress
+	EachOptions
+	fields  []field
+	columns []string      // that the templates use
+	free    chan struct{} // has an entry for each call in progress
 }
 
-// secretColumn is what a header has for the secret.
-const secretColumn = "secret"
+// field is a part of a request.
+type field struct {
+	name string // of the options
+	in   place
+	text string
+	*template
+}
 
-var headerName = regexp.MustCompile(`^[\w-]+$`)
+// secret is what a header has for the secret, if there is one.
+const secret = "secret"
+
+var headerName = regexp.MustCompile(`^headers\.[\w-]+$`)
 
 // newEndpoint returns an endpoint. Its error names the field of the options.
-func newEndpoint(o HTTPOptions) (*endpoint, error) {
-	e := &endpoint{
-		method: cmp.Or(o.Each.Method, http.MethodPost), permanent: o.Each.Permanent, headers: map[string]*template{},
+func newEndpoint(o HTTPOptions) (e *endpoint, err error) {
+	e = &endpoint{EachOptions: *o.Each, fields: []field{{name: "url", in: inPath, text: o.URL}}}
+	if e.Method = cmp.Or(e.Method, http.MethodPost); !slices.Contains([]string{"POST", "PUT", "PATCH"}, e.Method) {
+		return nil, fmt.Errorf("method (%s) must be POST, PUT or PATCH", e.Method)
 	}
-	if !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, e.method) {
-		return nil, fmt.Errorf("method (%s) must be POST, PUT or PATCH", e.method)
-	}
-	for _, status := range e.permanent {
+	for _, status := range e.Permanent {
 		if status < 300 || status > 599 || mayWait(status) {
 			return nil, fmt.Errorf("permanent (%d) must be statuses from 300 to 599, without 429 and 503, after which a row "+
 				"waits", status)
 		}
 	}
-	add := func(field, text string, in place) (t *template, err error) {
-		if t, err = parseTemplate(text, in); err != nil {
-			return nil, fmt.Errorf("%s %w", field, err)
-		}
-		for _, name := range t.names {
-			if in != inHeader || name != secretColumn || len(o.Secret) == 0 {
-				e.columns = append(e.columns, name)
-			}
-		}
-		return t, nil
+	if e.Body != "" {
+		e.fields = append(e.fields, field{name: "body", in: inBody, text: e.Body})
 	}
-	var err error
-	if e.url, err = add("url", o.URL, inPath); err != nil {
-		return nil, err
+	for name, text := range e.Headers {
+		e.fields = append(e.fields, field{name: "headers." + name, in: inHeader, text: text})
 	}
-	if o.Each.Body != "" {
-		if e.body, err = add("body", o.Each.Body, inBody); err != nil {
-			return nil, err
+	for i := range e.fields {
+		f := &e.fields[i]
+		if f.template, err = parseTemplate(f.text, f.in); err != nil {
+			return nil, fmt.Errorf("%s %w", f.name, err)
 		}
-		if !json.Valid([]byte(strings.Join(e.body.parts, "0"))) {
+		names := f.names
+		if len(o.Secret) > 0 {
+			names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == secret })
+		}
+		switch e.columns = append(e.columns, names...); {
+		case f.in == inHeader && !headerName.MatchString(f.name):
+			return nil, fmt.Errorf("%s is no name of a header", f.name)
+		case f.in != inHeader && len(names) < len(f.names):
+			return nil, fmt.Errorf("%s has {{secret}}, which only a header may have", f.name)
+		case f.in == inBody && !json.Valid([]byte(strings.Join(f.parts, "0"))):
 			return nil, errors.New("body is not JSON: {{column}} is a part of a text between quotes, and a whole value " +
 				"elsewhere")
-		}
-	}
-	for name, value := range o.Each.Headers {
-		if e.headers[name], err = add("headers."+name, value, inHeader); err == nil && !headerName.MatchString(name) {
-			err = fmt.Errorf("headers.%s is no name of a header", name)
-		}
-		if err != nil {
-			return nil, err
 		}
 	}
 	return e, nil
@@ -145,7 +142,7 @@ func (h *HTTP) call(ctx context.Context, b *Batch, item Item) error {
 		return fmt.Errorf("call the endpoint: %w", err)
 	}
 	err = failure("call the endpoint", status, text, after)
-	if slices.Contains(h.each.permanent, status) {
+	if slices.Contains(h.each.Permanent, status) {
 		return processor.Permanent(err)
 	}
 	return err
@@ -153,49 +150,43 @@ func (h *HTTP) call(ctx context.Context, b *Batch, item Item) error {
 
 // requestOf returns the request for a row. It is signed if there is a secret, unless a header has the secret.
 func (h *HTTP) requestOf(ctx context.Context, b *Batch, item Item) (*http.Request, error) {
+	var row map[string]json.RawMessage
 	body, err := item.Row.MarshalJSON()
-	if err != nil {
+	if err = cmp.Or(err, json.Unmarshal(body, &row)); err != nil {
 		return nil, err
 	}
-	var columns map[string]json.RawMessage
-	if err := json.Unmarshal(body, &columns); err != nil {
-		return nil, err
-	}
-	row := make(map[string]json.RawMessage, len(columns)+1)
-	for name, value := range columns {
+	for name, value := range row {
 		row[strings.ToLower(name)] = value
 	}
-	to, err := h.each.url.text(row)
-	if err != nil {
-		return nil, fmt.Errorf("url: %w", err)
+	signed := len(h.secret) > 0
+	if signed {
+		row[secret], _ = json.Marshal(string(h.secret)) // a string has no error
 	}
-	if h.each.body != nil {
-		text, err := h.each.body.text(row)
+	one := Batch{Op: b.Op, TaskType: b.TaskType, OwnSign: b.OwnSign, RunKey: b.RunKey, Items: []Item{item}}
+	header := http.Header{"Content-Type": {"application/json"}, idempotencyHeader: {one.idempotencyKey()}}
+	var to string
+	for _, f := range h.each.fields {
+		text, err := f.fill(row)
 		if err != nil {
-			return nil, fmt.Errorf("body: %w", err)
+			return nil, fmt.Errorf("%s: %w", f.name, err)
 		}
-		body = []byte(text)
+		switch f.in {
+		case inPath:
+			to = text
+		case inBody:
+			body = []byte(text)
+		default:
+			header.Set(strings.TrimPrefix(f.name, "headers."), text)
+			signed = signed && !slices.Contains(f.names, secret)
+		}
 	}
-	r, err := http.NewRequestWithContext(ctx, h.each.method, to, bytes.NewReader(body))
+	if signed {
+		h.sign(header, body)
+	}
+	r, err := http.NewRequestWithContext(ctx, h.each.Method, to, bytes.NewReader(body))
 	if err != nil {
 		return nil, errors.New("url is malformed") // the error would print it
 	}
-	one := Batch{Op: b.Op, TaskType: b.TaskType, OwnSign: b.OwnSign, RunKey: b.RunKey, Items: []Item{item}}
-	r.Header = http.Header{"Content-Type": {"application/json"}, idempotencyHeader: {one.idempotencyKey()}}
-	if len(h.secret) > 0 {
-		row[secretColumn], _ = json.Marshal(string(h.secret)) // a string has no error
-	}
-	signed := true
-	for name, t := range h.each.headers {
-		text, err := t.text(row)
-		if err != nil {
-			return nil, fmt.Errorf("headers.%s: %w", name, err)
-		}
-		r.Header.Set(name, text)
-		signed = signed && !slices.Contains(t.names, secretColumn)
-	}
-	if signed {
-		h.sign(r.Header, body)
-	}
+	r.Header = header
 	return r, nil
 }

@@ -232,6 +232,7 @@ func TestEachOptions(t *testing.T) {
 	t.Parallel()
 	const notJSON = "body is not JSON: {{column}} is a part of a text between quotes, and a whole value elsewhere"
 	for want, o := range map[string]HTTPOptions{
+		"url has {{secret}}, which only a header may have":                                               {URL: "https://h/{{secret}}", Secret: []byte("x"), Each: &EachOptions{}},
 		"method (GET) must be POST, PUT or PATCH":                                                        {URL: "https://h/", Each: &EachOptions{Method: "GET"}},
 		"permanent (200) must be statuses from 300 to 599, without 429 and 503, after which a row waits": {URL: "https://h/", Each: &EachOptions{Permanent: []int{404, 200}}},
 		"permanent (429) must be statuses from 300 to 599, without 429 and 503, after which a row waits": {URL: "https://h/", Each: &EachOptions{Permanent: []int{429}}},

@@ -60,8 +60,8 @@ func parseTemplate(text string, in place) (*template, error) {
 	return t, nil
 }
 
-// text returns the text for a row.
-func (t *template) text(row map[string]json.RawMessage) (string, error) {
+// fill returns the text for a row.
+func (t *template) fill(row map[string]json.RawMessage) (string, error) {
 	var b strings.Builder
 	for i, name := range t.names {
 		value, err := t.places[i].escape(row[name])
