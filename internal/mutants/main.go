@@ -144,6 +144,8 @@ func (m mutant) try(source *module, sim time.Duration) (result string, err error
 			return "", fmt.Errorf("%s: does not compile:\n%s", m.name(), out)
 		case strings.Contains(out, "[no tests to run]"):
 			return "", fmt.Errorf("%s: no test is named %s", m.name(), m.test)
+		case err != nil && sim > 0:
+			return "caught: " + firstRule(out), nil
 		case err != nil:
 			return "caught by " + firstFailure(out), nil
 		}
@@ -158,6 +160,16 @@ func goIn(dir string, environment []string, args ...string) (string, error) {
 	cmd.Env = append(append(os.Environ(), "ROTA_FAULTS=all"), environment...) // a scenario that is named is wanted
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// firstRule returns the rule that a random history has broken.
+func firstRule(out string) string {
+	for line := range strings.Lines(out) {
+		if _, rule, found := strings.Cut(line, " seed "); found {
+			return "seed " + strings.TrimSpace(rule)
+		}
+	}
+	return firstFailure(out)
 }
 
 // firstFailure names the first test that failed, with its subtest, or tells what happened instead.
