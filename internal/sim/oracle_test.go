@@ -146,14 +146,14 @@ func (o *oracle) lift() error {
 			return err
 		}
 	}
-	for _, names := range []string{"server", "trigger", "open run", "open backfill"} {
+	for _, names := range []string{"worker", "trigger", "open run", "open backfill"} {
 		list, err := o.w.named(o.w.t.Context(), names, "")
 		if err != nil {
 			return err
 		}
 		for _, name := range list {
 			verb := map[string][]string{
-				"server": {"server_resume", "server=" + name}, "trigger": {"trigger_pause", "trigger=" + name}, "open run": {"run_resume", "run=" + name},
+				"worker": {"worker_resume", "worker=" + name}, "trigger": {"trigger_pause", "trigger=" + name}, "open run": {"run_resume", "run=" + name},
 				"open backfill": {"backfill_resume", "backfill=" + name},
 			}[names]
 			if _, err := o.w.operate(verb); err != nil {

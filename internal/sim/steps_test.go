@@ -250,7 +250,7 @@ func (w *world) named(ctx context.Context, names, taskType string) (list []strin
 			list = append(list, q.QueueID)
 		}
 		return list, err
-	case "server":
+	case "worker":
 		servers, err := w.ops.Servers().List(ctx, ops.ServerFilter{TaskType: taskType})
 		for _, s := range servers {
 			list = append(list, s.UUID)
