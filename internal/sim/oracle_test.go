@@ -84,11 +84,11 @@ func (o *oracle) rest() error {
 	w.mu.Lock()
 	clear(w.out)
 	w.mu.Unlock()
-	if !slices.ContainsFunc(w.running, func(p *process) bool { return p.alive.Load() }) {
-		w.start("z")
-	}
 	var unrest []string
 	for began, n := time.Now(), 0; time.Since(began) < settled; n++ {
+		if !slices.ContainsFunc(w.running, func(p *process) bool { return p.alive.Load() }) {
+			w.start("z") // items may have ended all others
+		}
 		if err := o.lift(); err != nil {
 			return err
 		}
