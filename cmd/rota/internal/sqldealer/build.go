@@ -57,7 +57,7 @@ func (b builder) checkFile() error {
 	case b.program && len(c.Key) == 0:
 		return errors.New(".key is missing: the replies of a program name the rows by it")
 	case c.Execute == "" && !each && b.endpoint && len(c.Cursor) == 0:
-		return errors.New(".execute is missing: it marks the rows that the endpoint of http has accepted, else they come again")
+		return errors.New(".execute is missing: it marks the rows that the endpoint has accepted, else they come again")
 	case c.Execute == "" && !each && !b.program:
 		return errors.New(" has neither execute nor execute_each, and dealer has no command and no http")
 	case c.Execute != "" && len(c.Key) == 0:
