@@ -1,6 +1,7 @@
 package centertest
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -116,6 +117,33 @@ func testRemoveQueue(t *testing.T, c *center.Center) {
 		r.must(c.Roster().Operator("test").AddQueue(t.Context(), r.task, "south", ""))
 		if now := r.epoch("south"); now <= old+1 {
 			t.Fatalf("the queue has epoch %d again, want one above %d", now, old+1)
+		}
+	})
+	t.Run("N2 the removal of as many queues as there are fits, with the longest names", func(t *testing.T) {
+		names := make([]string, 500)
+		for i := range names {
+			names[i] = fmt.Sprintf("%03d%s", i, strings.Repeat("n", 147))
+		}
+		r := newFixture(t, c, center.Settings{QueueNames: names})
+		r.join("A")
+		all, err := json.Marshal(names[:len(names)-2]) // each removal is a transaction
+		r.must(err)
+		r.exec(`UPDATE schedule_task_running SET removing = '%s' WHERE task_type = '%s'`, all, r.task)
+		removed := names[len(names)-2]
+		r.must(c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, removed))
+		v, err := c.Roster().Server(r.task, r.uuid("A")).View(t.Context())
+		r.must(err)
+		changing := 0
+		for _, q := range v.Queues {
+			if q.Changing {
+				changing++
+			}
+		}
+		if changing != len(names)-1 {
+			t.Errorf("%d queues are to be removed, want %d", changing, len(names)-1)
+		}
+		if !r.finishRemoval("A", removed) {
+			t.Error("the last queue was not removed")
 		}
 	})
 	t.Run("P1 N2 a plan is written while a queue is removed, whatever the names", func(t *testing.T) {

@@ -63,6 +63,22 @@ func (r queueSteps) changing(name string) (ids []string) {
 }
 
 func testSplit(t *testing.T, c *center.Center) {
+	t.Run("N3 at most a thousand queues wait to be split, and these fit", func(t *testing.T) {
+		operator := c.Roster().Operator("test")
+		r := newFixture(t, c, center.Settings{Queues: roster.MaxResizing + 1, Splittable: true})
+		r.join("A")
+		err := operator.ResizeAll(t.Context(), r.task, 2*(roster.MaxResizing+1), 0)
+		if err == nil || !strings.Contains(err.Error(), "at most 1000 queues may wait to be split or merged, not 1001") {
+			t.Errorf("error %v, want the bound", err)
+		}
+		most := r.sibling("most")
+		most.define(center.Settings{Queues: roster.MaxResizing, Splittable: true})
+		most.join("A")
+		most.must(operator.ResizeAll(t.Context(), most.task, 100*roster.MaxResizing, 0))
+		if n := len(most.resizing()); n < 12*roster.MaxResizing {
+			t.Errorf("the requests have %d bytes, want those of %d queues", n, roster.MaxResizing)
+		}
+	})
 	t.Run("N3 a queue is split by the owner that has drained it", func(t *testing.T) {
 		r := newFixture(t, c, splittable)
 		r.join("A", "B")

@@ -119,7 +119,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     paused             BOOLEAN      NOT NULL DEFAULT FALSE,  -- the task type is paused in this environment
     queue_total        BIGINT       NOT NULL DEFAULT 0,      -- number of queues
     requested_total    BIGINT       NULL,                    -- number of queues to change to once all servers have drained, or NULL
-    removing           TEXT         NULL,                    -- JSON list of the queues to delete once they are drained, or NULL
+    removing           MEDIUMTEXT   NULL,                    -- JSON list of the queues to delete once they are drained, or NULL
     resizing           TEXT         NULL,                    -- JSON object of the queues to split or merge once they are drained, with their new queue_total, or NULL
     partition_version  BIGINT       NOT NULL DEFAULT 1,      -- rises when queues are added or removed, and when another number of them is requested
     membership_version BIGINT       NOT NULL DEFAULT 0,      -- rises with everything that the planner reads: servers, their states, queues, limits
