@@ -17,6 +17,11 @@
 // its items either. The idempotency key has the operation, because a discard has the items of an execute before it, and
 // a service that remembers keys must not take one for the other.
 //
+// An endpoint that was there before, and knows nothing of the protocol, gets a request of its own for each row
+// (EachOptions). Its status is what became of the row. The request is made of templates whose values are escaped for
+// their place. text/template was rejected, because it has one way to escape for a whole text, and a path, a query, a
+// header and JSON need four. The worker marks the rows itself when all calls of the batch have ended.
+//
 // A process is the leader of a process group. The group is killed when the context of its batch ends, and Ask returns
 // when it is dead, so that a queue is not handed over to another worker while the program still works. When the worker
 // is killed, Linux kills the program, too, and elsewhere its input ends.
