@@ -32,6 +32,9 @@ func draw(seed uint64) *history {
 	if d.maybe(20) {
 		d.h.returns = d.seconds(5, 30)
 	}
+	if d.maybe(20) {
+		d.h.retention = d.seconds(5, 60)
+	}
 	for _, kind := range stepKinds {
 		d.kinds[kind.name] = d.IntN(100) < 40
 	}

@@ -17,6 +17,7 @@ import (
 //	processes 3                               a, b and c start at once
 //	data 1                                    data databases, d0 and so on
 //	returns 15s                               for how long a process that leaves keeps its queues for its name
+//	retention 20s                             for how long the database keeps history
 //	task t0 Keyed Ordered intx queues=4 ...   what the dealer offers, how it writes, and the settings, with ~ for a space
 //	12s kill a                                a step; world.take has all of them
 type history struct {
@@ -24,6 +25,7 @@ type history struct {
 	processes int
 	data      int
 	returns   time.Duration
+	retention time.Duration
 	tasks     []taskSpec
 	steps     []step
 }
@@ -49,6 +51,9 @@ func (h *history) String() string {
 	fmt.Fprintf(&b, "seed %d\nprocesses %d\ndata %d\n", h.seed, h.processes, h.data)
 	if h.returns > 0 {
 		fmt.Fprintf(&b, "returns %s\n", h.returns)
+	}
+	if h.retention > 0 {
+		fmt.Fprintf(&b, "retention %s\n", h.retention)
 	}
 	for _, t := range h.tasks {
 		fmt.Fprintf(&b, "task %s %s\n", t.name, strings.Join(t.words, " "))
@@ -89,6 +94,8 @@ func (h *history) add(words []string) (err error) {
 		h.data, err = strconv.Atoi(words[1])
 	case "returns":
 		h.returns, err = time.ParseDuration(words[1])
+	case "retention":
+		h.retention, err = time.ParseDuration(words[1])
 	case "task":
 		h.tasks = append(h.tasks, taskSpec{words[1], words[2:]})
 	default:

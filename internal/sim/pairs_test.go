@@ -17,6 +17,9 @@ func (h *history) features() []string {
 	if h.returns > 0 {
 		has["returns"] = true
 	}
+	if h.retention > 0 {
+		has["retention"] = true
+	}
 	for _, t := range h.tasks {
 		for _, word := range t.words {
 			has[optionOf(word)] = true
@@ -68,7 +71,7 @@ func optionOf(word string) string {
 func allFeatures() []string {
 	list := []string{
 		"Keyed", "Paged", "Ordered", "Discarder", "Cursored", "SetSelector", "intx", "fence", "plain", "mode=RUN", "every", "after",
-		"returns", "judge_dead_interval", "start", "kill", "leave", "stop", "link delay", "link lose", "link reply", "link abort",
+		"returns", "retention", "judge_dead_interval", "start", "kill", "leave", "stop", "link delay", "link lose", "link reply", "link abort",
 		"link cut", "clock", "restore", "out", "item " + fateOnce, "item " + fatePoison, "item " + fateKiller,
 	}
 	for _, word := range optional {

@@ -36,7 +36,7 @@ func shrink(t *testing.T, h *history, r result, deadline time.Time) (*history, r
 func (h *history) shorter() (list []*history) {
 	without := func(drop func(*history)) {
 		c := &history{
-			seed: h.seed, processes: h.processes, data: h.data, returns: h.returns,
+			seed: h.seed, processes: h.processes, data: h.data, returns: h.returns, retention: h.retention,
 			tasks: slices.Clone(h.tasks), steps: slices.Clone(h.steps),
 		}
 		drop(c)
@@ -63,6 +63,9 @@ func (h *history) shorter() (list []*history) {
 	}
 	if h.returns > 0 {
 		without(func(c *history) { c.returns = 0 })
+	}
+	if h.retention > 0 {
+		without(func(c *history) { c.retention = 0 })
 	}
 	for i, t := range h.tasks {
 		for k, word := range t.words {

@@ -197,7 +197,8 @@ func (p *process) run(ctx context.Context) (err error) {
 	}
 	m, err := manager.New(p.center, manager.Config{
 		Grace: time.Second, NoHints: true, Logger: slog.New(logHandler{p}), Name: p.name, ReturnWithin: p.w.h.returns,
-		Labels: map[string]string{"zone": zoneOf(p.name)}, Weight: weightOf(p.name),
+		Retention: p.w.h.retention,
+		Labels:    map[string]string{"zone": zoneOf(p.name)}, Weight: weightOf(p.name),
 	}, tasks...)
 	if err != nil {
 		return err
