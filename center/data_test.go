@@ -356,7 +356,7 @@ func TestDatabaseChangesWithoutServers(t *testing.T) {
 			t.Errorf("a server that has read the earlier setting registers: got %v, want ErrRestart", err)
 		}
 		must(t, register("B", "billing"))
-		if err := change("orders"); err == nil || !strings.Contains(err.Error(), "server B does") {
+		if err := change("orders"); err == nil || !strings.Contains(err.Error(), "worker B does") {
 			t.Errorf("a change while B is registered: got %v, want an error that names B", err)
 		}
 		must(t, c.Roster().Server("settle", "B").Leave(t.Context(), nil, roster.Reservation{}))

@@ -60,7 +60,7 @@ func testSubmission(t *testing.T, c *center.Center) {
 			t.Fatalf("a run that can be opened waits for %q", got)
 		}
 		r.must(c.Roster().WriteStatistics(t.Context(), roster.Statistics{UUID: sqldb.Key(r.uuid("A")), LastError: "settings rejected"}))
-		want := "no server works on it; the last errors are of " + ops.ServerName(r.uuid("A")) + ": settings rejected"
+		want := "no worker works on it; the last errors are of " + ops.ServerName(r.uuid("A")) + ": settings rejected"
 		if got := blocker(); got != want {
 			t.Fatalf("the run waits for %q, want %q", got, want)
 		}
