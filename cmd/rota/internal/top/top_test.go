@@ -146,9 +146,9 @@ func TestReadingsDoNotOverlap(t *testing.T) {
 		p.sees(`tasks; reading`)
 		p.wait(10 * time.Millisecond)
 		p.press("2", "3", "2", "4", "2")
-		p.sees(`servers; reading`) // a key does not wait for the database
+		p.sees(`workers; reading`) // a key does not wait for the database
 		p.wait(3500 * time.Millisecond)
-		p.sees(`servers: 7; read`)
+		p.sees(`workers: 7; read`)
 		before := readings.Load()
 		p.wait(27 * time.Second) // each reading takes 3 s, and the next one begins 3 s later, not 2 s
 		if n := readings.Load() - before; most.Load() != 1 || n < 4 || n > 5 {
