@@ -21,7 +21,7 @@ type Change struct {
 	TaskTypes []string // the right is needed for each; at least one
 	Says      []string // sentences about what happens then
 	Warnings  []string // sentences about why to think twice
-	Loses     string   // what nobody can undo, after "About to": "delete trigger nightly$BASE"; empty if there is nothing
+	Loses     string   // what no verb brings back, after "would": "delete trigger nightly$BASE"; empty if there is nothing
 	Version   string   // of what was read, to notice later changes; "0" if nothing exists yet; empty if they do not matter
 	Objects   []Object // what it is done to, at least one
 

@@ -62,7 +62,7 @@ func (a RetryItems) Prepare(ctx context.Context, c *Client) (*Change, error) {
 type DropItems struct{ ItemChoice }
 
 var dropItems = verb[DropItems](Verb{
-	Name: "item drop", Right: RightChange, Asks: true,
+	Name: "item drop", Right: RightChange,
 	Short:  "Delete the records of failed items",
 	Effect: "The items stay. An item that a select still returns is executed again as if it had never failed.",
 	Help:   `Use it after the items were repaired or removed by hand.`,

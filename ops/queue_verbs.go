@@ -64,7 +64,7 @@ type RemoveQueue struct {
 }
 
 var removeQueue = verb[RemoveQueue](Verb{
-	Name: "queue remove", Right: RightChange, Asks: true,
+	Name: "queue remove", Right: RightChange,
 	Short: "Remove a named queue after its owner has drained it",
 	Effect: "Its owner finishes what it has in flight of the queue, then the row is deleted. Items of this name are no " +
 		"longer processed. Adding the queue again before that cancels the removal.",

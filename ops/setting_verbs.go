@@ -22,7 +22,7 @@ type SetTask struct {
 }
 
 var setTask = verb[SetTask](Verb{
-	Name: "task set", Right: RightChange, Asks: true,
+	Name: "task set", Right: RightChange,
 	Short: "Change single settings of a task type",
 	Help: `Change single settings of a task type. Values are written as rota task show
 prints them; an empty value is the default. The command shows each difference
@@ -89,7 +89,7 @@ type ApplyTasks struct {
 }
 
 var applyTasks = verb[ApplyTasks](Verb{
-	Name: "task apply", Right: RightChange, Asks: true,
+	Name: "task apply", Right: RightChange,
 	NoPage: "it reads a file",
 	Short:  "Write the settings of a rota.yaml to the database",
 	Help: `Write the settings of a rota.yaml to the database, for all its task types or for

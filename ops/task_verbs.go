@@ -103,7 +103,7 @@ type DeleteTask struct {
 }
 
 var deleteTask = verb[DeleteTask](Verb{
-	Name: "task delete", Right: RightChange, Asks: true,
+	Name: "task delete", Right: RightChange,
 	NoPage: "it deletes in all environments what nobody can bring back, and the processes must have ended before",
 	Short:  "Delete a task type that no live worker serves",
 	Effect: "Its settings, queues, failed items and triggers are deleted in all environments (own_sign), and its open " +

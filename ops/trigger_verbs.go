@@ -84,7 +84,7 @@ type DeleteTrigger struct {
 }
 
 var deleteTrigger = verb[DeleteTrigger](Verb{
-	Name: "trigger delete", Right: RightChange, Asks: true,
+	Name: "trigger delete", Right: RightChange,
 	Short:   "Delete a trigger",
 	Effect:  "It makes no more runs, and its runs stay. A later trigger of the same name fires none of its slots again.",
 	Example: "  rota trigger delete nightly\n  rota trigger delete nightly --yes",

@@ -41,7 +41,6 @@ type Verb struct {
 	Help    string // what only the help says, after the effect, in lines of at most 80 columns
 	Example string // lines of examples of the command
 	Right   Right
-	Asks    bool // a call loses something: a command asks before, and [Change.Loses] says what
 	Args    []Arg
 
 	// NoPage says why the console has no page for the verb; empty if it has one.

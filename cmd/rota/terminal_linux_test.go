@@ -112,6 +112,33 @@ func TestTerminalShowsNoHostileText(t *testing.T) {
 	}
 }
 
+// A verb that asks shows its dry run before, and changes nothing after another answer than yes.
+func TestQuestionShowsTheDryRun(t *testing.T) {
+	t.Parallel()
+	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
+	s.runs()
+	const deletion = "trigger delete nightly"
+	preview := s.run(deletion + " --dry-run")
+	for _, answer := range []string{"n\n", "y\n"} {
+		term := newTerminal(t)
+		if _, err := term.keyboard.WriteString(answer); err != nil {
+			t.Fatal(err)
+		}
+		shown := term.shown(t, func(screen *os.File) {
+			cmd := rota(t.Context(), s.dir, append(strings.Fields(deletion), "--database", s.url)...)
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = screen, screen, screen
+			_ = cmd.Run() // it fails after a no
+		})
+		words := strings.Join(strings.Fields(shown), " ")
+		if want := strings.Join(strings.Fields(preview), " ") + " Continue? [y/N]"; !strings.Contains(words, want) {
+			t.Errorf("the question is\n%s\nand lacks\n%s", shown, preview)
+		}
+		if left := count(t, s.c.DB(), "schedule_trigger") > 0; left != (answer == "n\n") {
+			t.Errorf("after the answer %q the trigger is left: %t", answer, left)
+		}
+	}
+}
+
 // The log is text on a terminal. Its messages and fields are escaped.
 func TestLogOnATerminal(t *testing.T) {
 	for _, noColor := range []string{"", "1"} {

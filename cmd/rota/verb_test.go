@@ -2,14 +2,17 @@ package main
 
 import (
 	"html"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
@@ -22,7 +25,7 @@ func TestCommandsAreTheVerbs(t *testing.T) {
 	verbs := map[string]*cobra.Command{}
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
-		if cmd.Flags().Lookup("dry-run") != nil {
+		if cmd.Flags().Lookup("dry-run") != nil || cmd.Flags().Lookup("yes") != nil {
 			verbs[strings.TrimPrefix(cmd.CommandPath(), "rota ")] = cmd
 		}
 		for _, sub := range cmd.Commands() {
@@ -33,7 +36,7 @@ func TestCommandsAreTheVerbs(t *testing.T) {
 	for _, v := range ops.Verbs() {
 		cmd := verbs[v.Name]
 		if cmd == nil {
-			t.Errorf("%s is no command with --dry-run", v.Name)
+			t.Errorf("%s is no command with --dry-run and --yes", v.Name)
 			continue
 		}
 		delete(verbs, v.Name)
@@ -45,12 +48,12 @@ func TestCommandsAreTheVerbs(t *testing.T) {
 				t.Errorf("%s: argument %s in %q: %t", v.Name, a.Name, cmd.Use, known)
 			}
 		}
-		if asks := cmd.Flags().Lookup("yes") != nil; asks != v.Asks {
-			t.Errorf("%s has --yes: %t", v.Name, asks)
+		if cmd.Flags().Lookup("dry-run") == nil || cmd.Flags().Lookup("yes") == nil {
+			t.Errorf("%s lacks --dry-run or --yes", v.Name)
 		}
 	}
 	for name := range verbs {
-		t.Errorf("%s has --dry-run and is no verb", name)
+		t.Errorf("%s has --dry-run or --yes and is no verb", name)
 	}
 }
 
@@ -131,4 +134,76 @@ func saidBy(c *ops.Change) (list []string) {
 		}
 	}
 	return list
+}
+
+// changes has a change of each verb, in an order in which each has something to change.
+var changes = []string{
+	"task pause settle", "task resume settle", "task wake settle", "task set regions queues=[north,west]", "task apply",
+	"queue add regions east", "queue pin settle 3 zone=b", "queue unpin settle 3", "queue set settle 3 --weight 2",
+	"queue split splits 3", "queue merge splits 3 --total 4", "queue remove regions north",
+	"worker pause web2:2", "worker resume web2:2", "worker drain web2:2", "worker weight web1:1 3",
+	"item retry settle a", "item drop settle a",
+	"run submit idle --key k", "run pause idle", "run resume idle", "run cancel extract", "run ack report", "run rerun extract",
+	"run backfill extract --from 2025-03-28 --to 2025-03-29", "run backfill pause extract", "run backfill resume extract",
+	"run backfill cancel extract", "trigger apply hourly --task idle --every 1h", "trigger fire nightly",
+	"trigger pause nightly", "trigger resume nightly", "trigger delete nightly", "task delete unserved", "doctor ack",
+}
+
+// Each verb has a dry run, which --yes does not change. A verb asks if its change loses something; in a pipe it refuses
+// that, and does nothing, unless --yes is given. Then it does what the dry run has said.
+func TestYesAnswersTheQuestionAlone(t *testing.T) {
+	t.Parallel()
+	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
+	s.runs()
+	s.define("unserved", center.Settings{Queues: 1})
+	s.define("splits", center.Settings{Queues: 4, Splittable: true})
+	s.file("  settle: {queues: 3}\n")
+	s.exec("INSERT INTO schedule_environment (own_sign, lost_at, lost_task, lost_report) VALUES ('BASE', '2025-03-28 12:00:00.000000', 'settle', 'an epoch')")
+	s.must(failures.Of(s.c.Roster()).Save(t.Context(), "settle", []failures.Item{{Key: "a", QueueID: "0", State: ops.ItemDead}}))
+	asked := map[string]bool{}
+	for _, args := range changes {
+		verb := verbOf(args)
+		if verb == nil {
+			t.Fatalf("%s is no verb", args)
+		}
+		preview, why, code := s.try(args + " --dry-run")
+		if code != 0 {
+			t.Errorf("%s --dry-run: exit code %d: %s", args, code, why)
+			continue
+		}
+		if again := s.run(args + " --dry-run --yes"); again != preview {
+			t.Errorf("%s: --yes changes the dry run:\n%s\nand without it\n%s", args, again, preview)
+		}
+		asks := strings.Contains(preview, "This would ")
+		asked[verb.Name] = asks
+		if asks {
+			if _, why, code := s.try(args); code != 2 || !strings.Contains(why, "not confirmed: add --yes, as there is no terminal to ask on\n") {
+				t.Errorf("%s: exit code %d, stderr %q, want 2 and a refusal", args, code, why)
+			}
+			if again := s.run(args + " --dry-run"); again != preview {
+				t.Errorf("%s has changed something without --yes:\n%s\nand before\n%s", args, again, preview)
+			}
+			args += " --yes"
+		}
+		s.run(args)
+	}
+	for _, v := range ops.Verbs() {
+		if _, ok := asked[v.Name]; !ok {
+			t.Errorf("no change of the verb %s was tried", v.Name)
+		}
+	}
+	want := []string{"item drop", "queue remove", "task apply", "task delete", "task set", "trigger delete"}
+	if got := slices.Sorted(maps.Keys(asked)); !slices.Equal(slices.DeleteFunc(got, func(name string) bool { return !asked[name] }), want) {
+		t.Errorf("%v ask, want %v", got, want)
+	}
+}
+
+// verbOf returns the verb of a command line: the one of the longest name.
+func verbOf(args string) (found *ops.Verb) {
+	for _, v := range ops.Verbs() {
+		if strings.HasPrefix(args+" ", v.Name+" ") && (found == nil || len(v.Name) > len(found.Name)) {
+			found = v
+		}
+	}
+	return found
 }

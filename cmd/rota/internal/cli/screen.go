@@ -83,33 +83,23 @@ func (s Screen) Alarm(text string) string {
 // errNotConfirmed is returned for an answer other than yes.
 var errNotConfirmed = errors.New("not confirmed; nothing was changed")
 
-// AddYes adds --yes to a command that deletes something.
-func AddYes(cmd *cobra.Command) {
-	cmd.Flags().BoolP("yes", "y", false, "do not ask for confirmation")
-}
+// CanAsk reports whether the command can ask a question.
+func CanAsk(cmd *cobra.Command) bool { return IsTerminal(cmd.InOrStdin()) }
 
-// Confirm asks for confirmation on the terminal, unless --yes was given.
-// Without a terminal it refuses. action says what the command is about to do,
-// such as "delete the trigger nightly".
-func Confirm(cmd *cobra.Command, action string) error {
-	if yes, err := cmd.Flags().GetBool("yes"); err != nil || yes {
-		return err
-	}
-	in, ok := cmd.InOrStdin().(*os.File)
-	if !ok || !IsTerminal(in) {
+// Confirm asks on the terminal whether to go on, below a preview. Without a terminal it refuses. action says what the
+// command is about to do, such as "delete the trigger nightly".
+func Confirm(cmd *cobra.Command, preview func(Screen) string, action string) error {
+	if !CanAsk(cmd) {
 		return Usage(fmt.Errorf("%s: not confirmed: add --yes, as there is no terminal to ask on", action))
 	}
-	if !askYes(in, cmd.ErrOrStderr(), fmt.Sprintf("About to %s. Continue? [y/N] ", action)) {
+	out := cmd.ErrOrStderr()
+	if !askYes(cmd.InOrStdin(), out, preview(ScreenOf(out))+"\nContinue? [y/N] ") {
 		return fmt.Errorf("%s: %w", action, errNotConfirmed)
 	}
 	return nil
 }
 
 func askYes(in io.Reader, out io.Writer, question string) bool {
-	question = escape.Text(question)
-	if width := ScreenOf(out).Width; len(question) > width && width > 0 {
-		question = text.WrapSoft(question, width)
-	}
 	fmt.Fprint(out, question) //nolint:errcheck // an unanswered question is a no
 	answer, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil {

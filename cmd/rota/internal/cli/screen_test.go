@@ -1,13 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"io"
-	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/dutyrota/rota/internal/escape"
 )
 
 func TestOnlyYesConfirms(t *testing.T) {
@@ -16,16 +12,6 @@ func TestOnlyYesConfirms(t *testing.T) {
 		if got := askYes(strings.NewReader(answer), io.Discard, "Continue?"); got != want {
 			t.Errorf("%q: %t, want %t", answer, got, want)
 		}
-	}
-}
-
-// The text of a question and of a bar is escaped as well.
-func TestPromptIsEscaped(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	askYes(strings.NewReader("n\n"), &out, "About to delete =\x1b]0;x\x07. Continue?")
-	if !escape.Safe(out.String()) || !regexp.MustCompile(`delete =\\x1b`).MatchString(out.String()) {
-		t.Errorf("%q", out.String())
 	}
 }
 

@@ -1,4 +1,9 @@
 // Package verbcmd makes a command of each verb of package ops.
+//
+// All of them have one rule. --dry-run shows what the command would do, and changes nothing. If the change loses what no
+// other command brings back ([ops.Change.Loses]), the command shows the same on a terminal and asks; without a terminal
+// it refuses. --yes answers the question, and changes nothing else: what a command does besides is a flag of its own,
+// such as --force. A command that never asks has --yes too, so that a script can always give it.
 package verbcmd
 
 import (
@@ -25,6 +30,7 @@ type Verb struct {
 	Call   *ops.Call
 	out    cli.Output
 	dryRun bool
+	yes    bool
 
 	// Before completes the call with what is not in the command line; nil if it is all there.
 	Before func() error
@@ -59,9 +65,8 @@ func (v *Verb) Command() *cobra.Command {
 	verb := v.Call.Verb
 	cmd := &cobra.Command{Use: verb.Word(), Short: verb.Short, Long: help(verb), Example: verb.Example}
 	cmd.Flags().BoolVar(&v.dryRun, "dry-run", false, "show what would happen and change nothing")
-	if verb.Asks {
-		cli.AddYes(cmd)
-	}
+	cmd.Flags().BoolVarP(&v.yes, "yes", "y", false,
+		"do not ask before something is lost for good; needed for that where there is no terminal to ask on")
 	var places []string
 	var listers []cli.Lister
 	for _, a := range verb.Args {
@@ -153,16 +158,18 @@ func (v *Verb) run(ctx context.Context, cmd *cobra.Command, c *ops.Client) error
 	if v.dryRun {
 		return v.show(cmd, change)
 	}
-	if v.out.IsTable() {
-		for _, o := range change.Objects { // the question to the operator shows them, too
+	asks := change.Loses != "" && !v.yes
+	if v.out.IsTable() && !(asks && cli.CanAsk(cmd)) { // the question shows them, too
+		for _, o := range change.Objects {
 			if len(o.Differences) > 0 {
 				sc := cli.ScreenOf(cmd.OutOrStdout())
 				fmt.Fprintln(cmd.OutOrStdout(), strings.Join(differencesText(sc, o), "\n")) //nolint:errcheck // the report tells
 			}
 		}
 	}
-	if change.Loses != "" {
-		if err := cli.Confirm(cmd, change.Loses); err != nil {
+	if asks {
+		preview := func(s cli.Screen) string { return PreviewText(s, change) }
+		if err := cli.Confirm(cmd, preview, change.Loses); err != nil {
 			return err
 		}
 	}
@@ -184,16 +191,21 @@ func (v *Verb) run(ctx context.Context, cmd *cobra.Command, c *ops.Client) error
 
 // show writes what would be done.
 func (v *Verb) show(cmd *cobra.Command, change *ops.Change) error {
-	return v.write(cmd, change.Records(), func(s cli.Screen) string { return PreviewText(s, change) })
+	return v.write(cmd, change.Records(), func(s cli.Screen) string {
+		text := PreviewText(s, change)
+		if slices.ContainsFunc(change.Objects, func(o ops.Object) bool { return len(o.Differences) > 0 }) {
+			text += "\nNothing was written."
+		}
+		return text
+	})
 }
 
 // PreviewText says what a change would do.
 func PreviewText(s cli.Screen, change *ops.Change) string {
 	var lines []string
-	written := ""
 	for _, o := range change.Objects {
 		if len(o.Differences) > 0 {
-			lines, written = append(lines, differencesText(s, o)...), "Nothing was written."
+			lines = append(lines, differencesText(s, o)...)
 			if o.Effect != "" {
 				lines = append(lines, s.Wrap(o.Effect))
 			}
@@ -210,8 +222,11 @@ func PreviewText(s cli.Screen, change *ops.Change) string {
 	for _, warning := range change.Warnings {
 		lines = append(lines, s.Wrap(warning))
 	}
+	if change.Loses != "" {
+		lines = append(lines, s.Wrap("This would "+change.Loses+"."))
+	}
 	lines = append(lines, slotLines(change)...)
-	return strings.Join(slices.DeleteFunc(append(lines, written), func(line string) bool { return line == "" }), "\n")
+	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "\n")
 }
 
 // differencesText shows how an object changes, and what that causes.
