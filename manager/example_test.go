@@ -40,7 +40,7 @@ func (s settle) Select(ctx context.Context, sel processor.Selection) (ids []int6
 	return ids, rows.Err()
 }
 
-// Execute settles them in one fenced transaction: nothing is committed if another worker owns the queue by now.
+// Execute settles them in one transaction, which commits nothing if another worker owns the queue by now.
 func (s settle) Execute(ctx context.Context, ids []int64) error {
 	return center.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE orders SET state = 'SETTLED' WHERE id IN (`+list(ids)+`)`)
@@ -76,7 +76,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := m.Run(ctx); err != nil { // until the signal; then it drains and hands over
+	if err := m.Run(ctx); err != nil { // until the signal; then it ends what it has begun
 		log.Fatal(err)
 	}
 }

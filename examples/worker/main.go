@@ -28,7 +28,7 @@ func (s settle) Select(ctx context.Context, sel processor.Selection) ([]int64, e
 		schema.Postgres.Mine("id", 1)+` ORDER BY id LIMIT $3`, sel.Total, sel.Queue.Index, sel.Limit)
 }
 
-// Execute settles them in one fenced transaction: nothing is committed if another worker owns the queue by now.
+// Execute settles them in one transaction, which commits nothing if another worker owns the queue by now.
 func (s settle) Execute(ctx context.Context, ids []int64) error {
 	return center.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE orders SET state = 'SETTLED' WHERE id = ANY($1)`, pq.Array(ids))
@@ -43,11 +43,12 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	m, err := manager.New(c, manager.Config{}, manager.Serve("settle", settle{c.DB()}, manager.Settings{Queues: 8, ExecuteNumber: 100}))
+	settings := manager.Settings{Queues: 8, ExecuteNumber: 100}
+	m, err := manager.New(c, manager.Config{}, manager.Serve("settle", settle{c.DB()}, settings))
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := m.Run(ctx); err != nil { // until the signal; then it drains and hands over
+	if err := m.Run(ctx); err != nil { // until the signal; then it ends what it has begun
 		log.Fatal(err)
 	}
 }
