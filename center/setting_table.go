@@ -112,8 +112,7 @@ var settingTable = []Setting{
 	},
 	{
 		Name: "count_in_outage", Column: "count_in_outage",
-		Help: "`true` counts failures even while everything fails: poison is dead sooner, and a cursor passes it " +
-			"sooner, and so it is with healthy items in an outage",
+		Help:  "`true` counts failures even while everything fails: poison dies sooner, and so do healthy items in an outage",
 		field: func(s *Settings) any { return &s.CountInOutage },
 	},
 	{
@@ -123,7 +122,7 @@ var settingTable = []Setting{
 	},
 	{
 		Name: "item_retry", Column: "item_retry_ms", Default: time.Second,
-		Help:  "pause of an item after its first failure, without a key of its queue",
+		Help:  "pause of an item after its first failure; of its queue, if items have no key",
 		field: func(s *Settings) any { return &s.ItemRetry },
 	},
 	{
