@@ -19,8 +19,7 @@ const (
 	diagnosisPatience = 60 * time.Millisecond
 )
 
-// found is a finding of the doctor. It has a time even if the doctor does not know since when it lasts: the one at
-// which this console has first seen it.
+// found is a finding of the doctor.
 type found struct {
 	condition.Condition
 	Verb *ops.Verb // what the hint says, if that is a command which the viewer may give; else nil
@@ -29,7 +28,8 @@ type found struct {
 // Bad reports whether the finding is a problem.
 func (f found) Bad() bool { return f.Status == condition.Problem }
 
-// firstSeen remembers since when the console has seen each finding.
+// firstSeen remembers since when the console has seen each finding, for those of which the doctor does not know since
+// when they last.
 type firstSeen struct {
 	mu    sync.Mutex
 	began bool
@@ -39,10 +39,10 @@ type firstSeen struct {
 func newFirstSeen() *firstSeen { return &firstSeen{since: map[string]time.Time{}} }
 
 // date adds the times to findings. Findings of the first call have none: they may be old.
-func (s *firstSeen) date(findings []condition.Condition, now time.Time) []found {
+func (s *firstSeen) date(findings []condition.Condition, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list, since := make([]found, len(findings)), make(map[string]time.Time, len(findings))
+	since := make(map[string]time.Time, len(findings))
 	for i, f := range findings {
 		at, known := s.since[f.Key()]
 		if !known && s.began {
@@ -50,12 +50,10 @@ func (s *firstSeen) date(findings []condition.Condition, now time.Time) []found 
 		}
 		since[f.Key()] = at
 		if f.Since.IsZero() {
-			f.Since = at
+			findings[i].Since = at
 		}
-		list[i] = found{Condition: f, Verb: verbOf(f)}
 	}
 	s.since, s.began = since, true
-	return list
 }
 
 // verbOf returns the verb of a hint that is a command and nothing else; nil for another hint.
@@ -78,21 +76,45 @@ func (f found) Page() template.URL {
 	return link(pathOf(f.Verb)[1:], names...)
 }
 
-// diagnosis is what the doctor finds, if that is known.
+// diagnosis is what the doctor finds, of what the actor may look at.
 type diagnosis struct {
+	ops.Judgement
 	Bad, Good []found // the problems first, and the newest of them first
+}
+
+// Known reports whether the findings hold now.
+func (d diagnosis) Known() bool { return d.Judgement.Known(time.Now()) }
+
+// Verdict is the headline, for readers who stop there.
+func (d diagnosis) Verdict() string { return d.Judgement.Verdict(time.Now()) }
+
+// judge returns what the doctor finds, which serves all readers for a time. If the database has not answered another
+// query of the page since then, it is not known whether that still holds.
+func (v *viewer) judge(ctx context.Context, life, patience time.Duration) ops.Judgement {
+	p := v.cache.get(ctx, request{v.partKey("findings"), life, diagnosisLimit, func(ctx context.Context) (any, error) {
+		began := time.Now()
+		findings, err := v.client.Diagnose(ctx, "")
+		v.seen.date(findings, time.Now())
+		return ops.Judgement{Findings: findings, At: began, Took: time.Since(began)}, err
+	}}, patience)
+	v.note("findings", p)
+	j, _ := p.value.(ops.Judgement)
+	j.Since = p.asking
+	for _, p := range v.parts {
+		if p.err != nil && p.failing.After(j.At) && (j.Err == nil || p.failing.Before(j.Since)) {
+			j.Err, j.Since = p.err, p.failing
+		}
+	}
+	return j
 }
 
 // diagnose returns what the doctor finds. A page asks for it last, and shows the rest without it: in a large roster the
 // checks take longer than a viewer waits, and what else the page reads would wait for them.
 func (v *viewer) diagnose(ctx context.Context) (d diagnosis) {
-	p := v.cache.get(ctx, request{v.partKey("findings"), v.life(), diagnosisLimit, func(ctx context.Context) (any, error) {
-		findings, err := v.client.Diagnose(ctx, "")
-		return v.seen.date(findings, time.Now()), err
-	}}, min(diagnosisPatience, time.Until(v.until)))
-	v.note("findings", p)
-	list, _ := p.value.([]found)
-	for _, f := range visible(v, list, func(f found) string { return f.TaskType }) {
+	d.Judgement = v.judge(ctx, v.life(), min(diagnosisPatience, time.Until(v.until)))
+	d.Findings = visible(v, d.Findings, func(c condition.Condition) string { return c.TaskType })
+	for _, c := range d.Findings {
+		f := found{Condition: c, Verb: verbOf(c)}
 		if f.Verb != nil && !v.Actor.may(f.Verb.Right, f.TaskType) {
 			f.Verb = nil
 		}

@@ -7,8 +7,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/dutyrota/rota/internal/human"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
@@ -16,9 +17,22 @@ import (
 // overview is the first page: what is wrong, and all task types.
 type overview struct {
 	diagnosis
-	Headline string
-	Tasks    []taskRow
-	Trouble  int // task types with trouble
+	Tasks []taskRow
+}
+
+// Trouble says how many task types have problems; empty if that is not known.
+func (o overview) Trouble() string {
+	n := 0
+	for _, t := range o.Tasks {
+		n += count(t.Bad())
+	}
+	switch {
+	case !o.Known():
+		return ""
+	case n == 0:
+		return "none with problems"
+	}
+	return fmt.Sprint(n, " with problems")
 }
 
 // taskRow is a task type in the list.
@@ -36,7 +50,7 @@ type mark struct {
 	Text string
 }
 
-// Bad reports whether a queue of the task type stands still, or its calls or runs fail.
+// Bad reports whether the task type has problems.
 func (t taskRow) Bad() bool { return len(t.Marks) > 0 && t.Marks[0].Kind == "bad" }
 
 // Part returns the share of a number of queues in percent.
@@ -49,23 +63,18 @@ func (t taskRow) Lost() int64 { return t.Overdue + t.Orphan + t.Unassigned }
 func showOverview(ctx context.Context, v *viewer, _ url.Values) content {
 	tasks := v.tasks(ctx)
 	v.allServers(ctx) // for the samples
-	o := overview{Tasks: make([]taskRow, len(tasks))}
 	latest := v.latestRuns(ctx, runs.Filter{})
+	o := overview{v.diagnose(ctx), make([]taskRow, len(tasks))}
 	for i, t := range tasks {
 		o.Tasks[i] = taskRow{
-			t, v.samples.ofTask(t.TaskType), marksOf(t), backlogOfTask(t, v.readAt("tasks")),
+			t, v.samples.ofTask(t.TaskType), marksOf(t, o.Judgement), backlogOfTask(t, v.readAt("tasks")),
 			newestRun(latest, t.TaskType),
-		}
-		if o.Tasks[i].Bad() {
-			o.Trouble++
 		}
 	}
 	slices.SortStableFunc(o.Tasks, func(a, b taskRow) int {
 		return cmp.Or(cmp.Compare(rank(a.Marks), rank(b.Marks)), cmp.Compare(a.TaskType, b.TaskType))
 	})
-	o.diagnosis = v.diagnose(ctx)
-	o.Headline = v.headline(o)
-	return content{"Overview", o, tasks}
+	return content{"Overview", o, o.Judgement.Tasks(tasks, time.Now())}
 }
 
 // newestRun returns the newest run of a task type, or nil.
@@ -77,84 +86,40 @@ func newestRun(list []runs.Record, taskType string) *runs.Record {
 	return &list[i]
 }
 
-// headline says what is wrong in one sentence, for readers who stop there. What is not known is never said to be right,
-// and what was right at the last answer of a database that is away is said in the past tense.
-func (v *viewer) headline(o overview) string {
-	since := v.failing()
-	switch known := v.knows("tasks", "findings"); {
-	case known && !since.IsZero():
-		return "Not known since " + since.UTC().Format("15:04:05") + ". Before: " + verdict(o)
-	case known:
-		return verdict(o)
-	case o.Trouble > 0:
-		return human.Count(o.Trouble, "task type", "task types") + " with trouble"
-	case !since.IsZero():
-		return "Not known"
+// marksOf returns what is wrong with a task type, the worst first, and what it does. What is wrong with it is not known
+// while its judgement does not hold.
+func marksOf(t ops.TaskRecord, j ops.Judgement) (marks []mark) {
+	known := j.Known(time.Now())
+	if !known {
+		j, marks = ops.Judgement{}, []mark{{"wait", "not checked"}}
 	}
-	return "Checking"
-}
-
-// verdict is the headline for what was read.
-func verdict(o overview) string {
-	problems, notes := 0, 0
-	for _, f := range o.Bad {
-		if f.Bad() {
-			problems++
-		} else {
-			notes++
-		}
+	for _, tally := range j.Of(t.TaskType).Tallies() {
+		marks = append(marks, mark{markOfStatus[tally.Status], tally.String()})
 	}
-	switch {
-	case len(o.Tasks) == 0:
-		return "No task type has been registered"
-	case problems > 0:
-		return human.Count(problems, "problem", "problems")
-	case notes > 0:
-		return "Nothing is wrong, " + human.Count(notes, "note", "notes")
-	}
-	return "Nothing is wrong"
-}
-
-// marksOf returns the condition of a task type, the worst first.
-func marksOf(t ops.TaskRecord) (marks []mark) {
-	add := func(kind string, n int64, text string) {
-		if n > 0 {
-			marks = append(marks, mark{kind, fmt.Sprintf("%s %s", number(n), text)})
-		}
-	}
-	if !t.Served() && !t.Paused && t.QueueTotal > 0 {
-		marks = append(marks, mark{"bad", "no live worker"})
-	}
-	add("bad", t.Overdue, "overdue")
-	add("bad", t.Orphan, "orphan")
-	add("bad", t.FailingServers, "failing")
-	add("bad", t.FailedRuns, "failed "+word(t.FailedRuns, "run", "runs"))
-	if t.Served() {
-		add("warn", t.Unassigned, "unassigned")
-	}
-	add("warn", t.RunProblems-t.FailedRuns, "late "+word(t.RunProblems-t.FailedRuns, "run", "runs"))
-	if t.Paused {
-		marks = append(marks, mark{"off", "paused"})
+	state := strings.ToLower(t.DisplayState())
+	if t.Paused && !slices.Contains(marks, mark{"warn", condition.Paused.Name}) {
+		marks = append(marks, mark{"off", state})
 	}
 	if t.RequestedTotal != nil {
 		marks = append(marks, mark{"busy", fmt.Sprintf("changes to %d queues", *t.RequestedTotal)})
 	}
-	add("busy", t.Moving, "moving")
+	if t.Moving > 0 {
+		marks = append(marks, mark{"busy", number(t.Moving) + " moving"})
+	}
 	if t.RunID != nil {
 		marks = append(marks, mark{"run", "run"})
 	}
-	if len(marks) == 0 {
-		marks = []mark{{"ok", strings.ToLower(t.DisplayState())}}
+	switch {
+	case len(marks) == 0:
+		marks = []mark{{"ok", state}}
+	case len(marks) == 1 && !known:
+		marks = append(marks, mark{"wait", state})
 	}
 	return marks
 }
 
-func word(n int64, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
-}
+// markOfStatus has the colours of findings.
+var markOfStatus = map[string]string{condition.Problem: "bad", condition.Note: "warn"}
 
 // rank orders rows by their worst mark: trouble first.
 func rank(marks []mark) int {

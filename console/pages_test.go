@@ -140,7 +140,7 @@ func TestPagesShow(t *testing.T) {
 		t.Parallel()
 		s := newSite(t, databaseURL, console.Options{})
 		for p, wants := range map[string][]string{
-			"/":                          {"settle", "regions", "nightly", "paused", "2 dead", "no live worker"},
+			"/":                          {"settle", "regions", "nightly", "PAUSED", "2 dead", "DEAD_ITEMS", "UNSERVED"},
 			"/task?task=settle":          {"Continuous, 4 queues, served by 2 workers on 2 hosts", `key o1`, `key o2`, "execute_number", "10"},
 			"/queue?task=settle&queue=1": {"settle, queue 1", "granted", "account &#34;4711&#34; is closed"},
 			"/workers":                   {"web1:1", "web2:2", "2 processes"},

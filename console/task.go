@@ -20,6 +20,7 @@ const rowsPerPage = 100
 // taskPage is the page of a task type.
 type taskPage struct {
 	ops.TaskRecord
+	diagnosis
 	Marks    []mark
 	Spark    spark
 	Backlog  backlog
@@ -28,7 +29,6 @@ type taskPage struct {
 	Fields   []field
 	Rows     []queueRow
 	Pages    paging
-	Found    []found
 	Data     []dataRow // its data databases
 	Settings []settingRow
 	Filter   string // the condition that the list is limited to
@@ -56,7 +56,7 @@ func showTask(ctx context.Context, v *viewer, query url.Values) content {
 	}
 	named := nameOwners(servers, queues)
 	p := taskPage{
-		TaskRecord: t, Marks: marksOf(t), Spark: v.samples.ofTask(t.TaskType),
+		TaskRecord: t, Spark: v.samples.ofTask(t.TaskType),
 		Backlog: backlogOfTask(t, v.readAt("tasks")), Owners: named.List, Filter: query.Get("status"), Pages: pageOf(query),
 	}
 	p.Sentence = sentence(t, servers, v.knows("servers"))
@@ -65,7 +65,9 @@ func showTask(ctx context.Context, v *viewer, query url.Values) content {
 	p.list(named, queues, v.readAt("queues"))
 	p.Settings = v.settingsOf(ctx, t.TaskType, servers)
 	p.Data = v.dataOf(ctx, t.TaskType)
-	p.Found = slices.DeleteFunc(v.diagnose(ctx).Bad, func(f found) bool { return f.TaskType != t.TaskType })
+	p.diagnosis = v.diagnose(ctx)
+	p.Bad = slices.DeleteFunc(p.Bad, func(f found) bool { return f.TaskType != t.TaskType })
+	p.Marks = marksOf(t, p.Judgement)
 	return content{t.TaskType, p, queues}
 }
 

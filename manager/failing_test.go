@@ -34,13 +34,18 @@ func (f *failer) Execute(context.Context, []int) error {
 }
 
 // failingServers returns the number of failing servers that operators see.
-func (cl *cluster) failingServers() int64 {
+func (cl *cluster) failingServers() (n int) {
 	cl.Helper()
-	tasks, err := ops.New(cl.c).Tasks().List(cl.Context(), "settle")
+	servers, err := ops.New(cl.c).Servers().List(cl.Context(), ops.ServerFilter{TaskType: "settle"})
 	if err != nil {
 		cl.Fatal(err)
 	}
-	return tasks[0].FailingServers
+	for _, s := range servers {
+		if s.FailingSince != nil && !s.Overdue {
+			n++
+		}
+	}
+	return n
 }
 
 // A dealer does nothing but fail. Within a minute its status and the roster show it, and all servers together raise one

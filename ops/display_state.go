@@ -7,17 +7,15 @@ import (
 
 // The states that no column holds. DisplayState derives them from several columns.
 const (
-	StateUnserved = "UNSERVED" // no live server serves the task type
-	StateIdle     = "IDLE"     // the task type has mode RUN, and no run is RUNNING
-	StateFailing  = "FAILING"  // the calls of the server, or of a live server of the task type, do nothing but fail
+	StateIdle     = "IDLE"     // no live server serves the task type, or it has mode RUN and no run is RUNNING
+	StateFailing  = "FAILING"  // the calls of the server do nothing but fail
 	StateOverdue  = "OVERDUE"  // the server has sent no heartbeat for judge_dead_interval
 	StateRemoving = "REMOVING" // the queue is removed as soon as its owner has drained it
 	StateResizing = "RESIZING" // the queue is split or merged as soon as its owner has drained it
 )
 
-// DisplayState returns the state of the task type in its environment: PAUSED, DRAINING (every server drains, since the
-// number of queues changes), UNSERVED, FAILING, RUNNING, FAILED (its last runs failed; see Runs.Problems), IDLE or
-// SERVING. The first that applies wins.
+// DisplayState returns what the task type does in its environment: PAUSED, DRAINING (every server drains, since the
+// number of queues changes), IDLE, RUNNING or SERVING. The first that applies wins. What is wrong with it, Judge says.
 func (t TaskRecord) DisplayState() string {
 	switch {
 	case t.Paused:
@@ -25,13 +23,9 @@ func (t TaskRecord) DisplayState() string {
 	case t.RequestedTotal != nil:
 		return StateDraining
 	case !t.Served():
-		return StateUnserved
-	case t.FailingServers > 0:
-		return StateFailing
+		return StateIdle
 	case t.RunID != nil:
 		return runs.Running
-	case t.FailedRuns > 0:
-		return runs.Failed
 	case t.Mode == center.ModeRun:
 		return StateIdle
 	}

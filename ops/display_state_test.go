@@ -21,19 +21,19 @@ func TestDisplayStates(t *testing.T) {
 		StateServing:  live.DisplayState(),
 		StatePaused:   task(func(r *TaskRecord) { r.Paused, r.RequestedTotal = true, &six }),
 		StateDraining: task(func(r *TaskRecord) { r.RequestedTotal, r.DeadServers = &six, 2 }),
-		StateUnserved: task(func(r *TaskRecord) { r.DeadServers = 2 }),
 		runs.Running:  task(func(r *TaskRecord) { r.RunID, r.Mode = &run, center.ModeRun }),
 		StateIdle:     task(func(r *TaskRecord) { r.Mode = center.ModeRun }),
-		runs.Failed:   task(func(r *TaskRecord) { r.FailedRuns, r.Mode = 1, center.ModeRun }),
 		StateOverdue:  ServerRecord{State: StateServing, Overdue: true}.DisplayState(),
 		StateStandby:  ServerRecord{State: StateStandby}.DisplayState(),
-		StateFailing:  task(func(r *TaskRecord) { r.FailingServers, r.RunID, r.Mode = 1, &run, center.ModeRun }),
 		StateRemoving: QueueRecord{Status: "HELD", Removing: true}.DisplayState(),
 		"HELD":        QueueRecord{Status: "HELD"}.DisplayState(),
 	} {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
+	}
+	if got := task(func(r *TaskRecord) { r.DeadServers = 2 }); got != StateIdle {
+		t.Errorf("a task type without a live server is %s, want IDLE", got)
 	}
 	now := time.Now()
 	for state, want := range map[string]string{StateServing: StateFailing, StateDraining: StateDraining} {

@@ -10,6 +10,7 @@ import (
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/runs"
 )
 
 // Diagnose checks the database and each task type of this own_sign, or only the named task type. It changes nothing. It
@@ -99,6 +100,8 @@ type rosterRows struct {
 	queues  []QueueRecord
 	alerts  []EventRecord // that no other check reports, the newest first
 	limits  plan.Limits
+
+	problems, cancelled []runs.Problem // of its runs and triggers
 }
 
 // eachQueue returns what a check says about each queue. It leaves out queues about which the check says nothing.

@@ -9,6 +9,7 @@ import (
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/runs"
 )
 
 // rosterCheck checks the task types.
@@ -36,25 +37,25 @@ func (d rosterCheck) all(ctx context.Context, taskType string) error {
 	if err != nil {
 		return err
 	}
+	problems, err := d.c.Runs().Problems(ctx, taskType)
+	if err != nil {
+		return err
+	}
+	cancelled, err := d.c.Runs().Cancelled(ctx, taskType)
+	if err != nil {
+		return err
+	}
 	if len(tasks) == 0 {
 		d.add(condition.NoTasks, "there are no task types")
 	}
 	for _, task := range tasks {
-		r := rosterRows{task: task}
-		for _, s := range servers {
-			if s.TaskType == task.TaskType {
-				r.servers = append(r.servers, s)
-			}
-		}
-		for _, q := range queues {
-			if q.TaskType == task.TaskType {
-				r.queues = append(r.queues, q)
-			}
-		}
-		for _, e := range alerts {
-			if e.TaskType == task.TaskType {
-				r.alerts = append(r.alerts, e)
-			}
+		r := rosterRows{
+			task:      task,
+			servers:   of(task, servers, func(s ServerRecord) string { return s.TaskType }),
+			queues:    of(task, queues, func(q QueueRecord) string { return q.TaskType }),
+			alerts:    of(task, alerts, func(e EventRecord) string { return e.TaskType }),
+			problems:  of(task, problems, func(p runs.Problem) string { return p.TaskType }),
+			cancelled: of(task, cancelled, func(p runs.Problem) string { return p.TaskType }),
 		}
 		if err := d.one(ctx, r); err != nil {
 			return err
@@ -62,6 +63,16 @@ func (d rosterCheck) all(ctx context.Context, taskType string) error {
 	}
 	d.task = ""
 	return nil
+}
+
+// of returns the rows of a task type.
+func of[T any](task TaskRecord, rows []T, taskTypeOf func(T) string) (list []T) {
+	for _, row := range rows {
+		if taskTypeOf(row) == task.TaskType {
+			list = append(list, row)
+		}
+	}
+	return list
 }
 
 // one checks one task type, and adds an OK if there is no other finding.
@@ -102,9 +113,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 		return err
 	}
 	d.alerts(r)
-	if err := runCheck(d).problems(ctx, r.task); err != nil {
-		return err
-	}
+	runCheck(d).problems(r)
 	queues.pendingChanges(r)
 	if err := queues.crashes(ctx, d.task, settings.MaxRecoveries); err != nil {
 		return err

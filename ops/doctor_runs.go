@@ -13,25 +13,16 @@ import (
 type runCheck struct{ *diagnosis }
 
 // problems reports runs that failed or last too long, and triggers that did not fire (R19).
-func (d runCheck) problems(ctx context.Context, task TaskRecord) error {
-	cancelled, err := d.c.Runs().Cancelled(ctx, task.TaskType)
-	for _, p := range cancelled {
+func (d runCheck) problems(r rosterRows) {
+	for _, p := range r.cancelled {
 		d.advise(condition.RunCancelled, "rota run rerun "+p.RunID+" or rota run ack "+p.RunID, "%s: %s", p.Subject(),
 			sqldb.OneLine(errText(p.Text()))).Subject = p.Subject()
 	}
-	if err != nil || task.RunProblems == 0 {
-		return err
-	}
-	problems, err := d.c.Runs().Problems(ctx, task.TaskType)
-	if err != nil {
-		return err
-	}
-	for _, p := range problems {
+	for _, p := range r.problems {
 		c := p.Condition()
 		c.Text = c.Subject + ": " + sqldb.OneLine(errText(c.Text)).Error()
 		d.findings = append(d.findings, c)
 	}
-	return nil
 }
 
 // triggers reports what follows from the triggers and is no problem: slots that were skipped, and joins without runs.

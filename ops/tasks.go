@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -47,8 +46,6 @@ type TaskRecord struct {
 	Servers     int64 `json:"servers"` // overdue servers included
 	DeadServers int64 `json:"overdue_servers"`
 
-	FailingServers int64 `json:"failing_servers"` // live servers whose calls do nothing but fail
-
 	// Queues by their status, as schedule_assignment has it.
 	Owned      int64 `json:"held"`
 	Moving     int64 `json:"moving"`
@@ -81,9 +78,6 @@ type TaskRecord struct {
 	DeadItems      int64      `json:"dead_items"`
 	HeldKeys       int64      `json:"held_keys"` // order keys of failed items: other items of these keys wait (X10)
 
-	RunProblems int64 `json:"run_problems" db:"-"` // what Runs.Problems lists for the task type
-	FailedRuns  int64 `json:"failed_runs" db:"-"`  // failed runs among these problems
-
 	Version int64 `json:"version"` // of the settings
 }
 
@@ -91,7 +85,7 @@ type TaskRecord struct {
 var freshSeconds = strconv.Itoa(int(FreshBacklog.Seconds()))
 
 // List lists the task types and the state of their rosters in this own_sign, by name. With a name it lists only that
-// task type, and returns ErrUnknownTask if there is none. It sends one statement, and the statements of Runs.Problems.
+// task type, and returns ErrUnknownTask if there is none. It sends one statement. What is wrong with them, Judge says.
 func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error) {
 	var w sqldb.Where
 	w.Equal("task_type", taskType)
@@ -100,7 +94,7 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 		SELECT n.task_type, t.mode, t.processor_type, COALESCE(t.splittable, FALSE) AS splittable, t.version,
 			COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.requested_total, r.removing, r.resizing, r.skipped,
 			r.partition_version, r.planner_version,
-			s.servers, s.overdue_servers, s.failing_servers, s.max_in_flight_granted,
+			s.servers, s.overdue_servers, s.max_in_flight_granted,
 			s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
 			q.held, q.moving, q.overdue, q.orphan, q.unassigned,
 			q.backlog_items, q.backlog_queues, q.backlog_oldest_s, q.backlog_age_s, q.backlog_rate,
@@ -113,8 +107,6 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 		LEFT JOIN schedule_task_running r ON r.task_type = n.task_type AND r.own_sign = ?
 		LEFT JOIN (SELECT task_type, COUNT(*) AS servers,
 				COUNT(CASE WHEN heartbeat_time < {ago judge_dead_interval_ms} THEN 1 END) AS overdue_servers,
-				COUNT(CASE WHEN failing_since IS NOT NULL AND heartbeat_time >= {ago judge_dead_interval_ms}
-					THEN 1 END) AS failing_servers,
 				CASE WHEN COUNT(*) = COUNT(max_in_flight) THEN `+sqldb.SumOf("max_in_flight")+` END AS max_in_flight_granted,
 				`+sqldb.SumOf("in_hand")+` AS in_hand, MIN(oldest_in_hand_since) AS oldest_in_hand_since,
 				`+sqldb.SumOf("success_count")+` AS success_count, `+sqldb.SumOf("failure_count")+` AS failure_count
@@ -153,26 +145,7 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 	for i := range list {
 		list[i].OwnSign = t.c.ownSign
 	}
-	return list, t.addProblems(ctx, taskType, list)
-}
-
-// addProblems counts the problems of runs of each task type.
-func (t *Tasks) addProblems(ctx context.Context, taskType string, list []TaskRecord) error {
-	problems, err := t.c.Runs().Problems(ctx, taskType)
-	if err != nil {
-		return err
-	}
-	for _, p := range problems {
-		i := slices.IndexFunc(list, func(r TaskRecord) bool { return r.TaskType == p.TaskType })
-		if i < 0 {
-			continue // the task type was deleted
-		}
-		list[i].RunProblems++
-		if p.Kind == condition.RunFailed.Name {
-			list[i].FailedRuns += p.Count
-		}
-	}
-	return nil
+	return list, nil
 }
 
 // Names lists the names of the task types, for completion.

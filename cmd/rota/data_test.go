@@ -123,7 +123,7 @@ func TestMissingFileOfADataDatabase(t *testing.T) {
 	want := `cannot be used: cannot connect: there is no such file: run "rota migrate up"`
 	doctor := s.run(1, "doctor", "--data", "absent=sqlite:"+file)
 	if n := strings.Count(doctor, "no worker has used it yet"); n != len(s.names) || !regexp.MustCompile(
-		`PROBLEM +data +absent at sqlite:`+regexp.QuoteMeta(file+" "+want)).MatchString(doctor) {
+		`PROBLEM +DATA +absent at sqlite:`+regexp.QuoteMeta(file+" "+want)).MatchString(doctor) {
 		t.Errorf("doctor\n%s", doctor)
 	}
 	list := s.run(0, "data", "list", "--data", "absent=sqlite:"+file)
@@ -151,7 +151,7 @@ func TestWorkerChecksStatementsInDataDatabases(t *testing.T) {
 	if line := p.logged("statements not checked: the data database cannot be used"); line["database"] != "postgres://app@127.0.0.1:1/shop" {
 		t.Errorf("log of the start: %v", line)
 	}
-	if doctor := s.run(1, "doctor"); !strings.Contains(doctor, "PROBLEM  statements   settle: tasks.settle.dealer.sql.execute in "+s.names[0]+",") {
+	if doctor := s.run(1, "doctor"); !strings.Contains(doctor, "PROBLEM  STATEMENTS        settle: tasks.settle.dealer.sql.execute in "+s.names[0]+",") {
 		t.Errorf("doctor\n%s", doctor)
 	}
 	eventually(t, "the list says so", func() bool {

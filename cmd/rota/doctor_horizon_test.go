@@ -38,15 +38,15 @@ tasks:
 	_, err = tx.ExecContext(t.Context(), "INSERT INTO sales DEFAULT VALUES")
 	s.must(err)
 	stdout, stderr, _ := s.try("doctor settle -c rota.yaml")
-	if strings.Contains(stdout, "statements") {
+	if strings.Contains(stdout, "STATEMENTS") {
 		t.Errorf("a statement is a finding:\n%s%s", stdout, stderr)
 	}
-	if strings.Contains(stdout, "cursor") {
+	if strings.Contains(stdout, "CURSOR") {
 		t.Errorf("a transaction that has just begun is a finding:\n%s%s", stdout, stderr)
 	}
 	s.asGuest(func() {
 		stdout, stderr, _ := s.try("doctor settle -c rota.yaml")
-		if !strings.Contains(stdout, "settle: rows that were written after the transaction of process ") || !strings.Contains(stdout, "NOTE     cursor") {
+		if !strings.Contains(stdout, "settle: rows that were written after the transaction of process ") || !strings.Contains(stdout, "NOTE     CURSOR") {
 			t.Errorf("a transaction of unknown age is no finding:\n%s%s", stdout, stderr)
 		}
 	})

@@ -20,8 +20,8 @@ func TestDoctor(t *testing.T) {
 		s.exec("DELETE FROM schedule_queue WHERE task_type = 'regions'")
 		s.exec("DELETE FROM schedule_task_running WHERE task_type = 'regions'")
 		s.exec("DELETE FROM schedule_task_type WHERE task_type = 'regions'")
-		s.wantOutput("doctor", `(?m)^OK +database +(PostgreSQL \d+|MySQL \d+|.*MariaDB.*|SQLite \d).*, own_sign BASE, at .*; it accepts writes$`)
-		s.wantOutput("doctor settle", `(?m)^OK +roster +settle: 4 queues, 2 workers$`)
+		s.wantOutput("doctor", `(?m)^OK +DATABASE +(PostgreSQL \d+|MySQL \d+|.*MariaDB.*|SQLite \d).*, own_sign BASE, at .*; it accepts writes$`)
+		s.wantOutput("doctor settle", `(?m)^OK +HEALTHY +settle: 4 queues, 2 workers$`)
 		if out := s.run("doctor"); strings.Contains(out, "PROBLEM") || strings.Contains(out, "secret") {
 			t.Error(out)
 		}
@@ -38,7 +38,7 @@ func TestDoctor(t *testing.T) {
 		}
 		// A dependency that is misspelt keeps the worker from creating its task type.
 		writeFile(t, filepath.Join(s.dir, "rota.yaml"), "database: x\ntasks: {export: {queues: 1, mode: RUN}, report: {queues: 1, mode: RUN, after: [exprot]}}")
-		if stdout, _, _ = s.try("doctor"); !regexp.MustCompile(`PROBLEM +settings +report: after names no task type: there is none of the name exprot, .* correct after in rota.yaml; the task types are export, report, settle`).MatchString(stdout) {
+		if stdout, _, _ = s.try("doctor"); !regexp.MustCompile(`PROBLEM +NO_UPSTREAM +report: after names no task type: there is none of the name exprot, .* correct after in rota.yaml; the task types are export, report, settle`).MatchString(stdout) {
 			t.Error(stdout)
 		}
 		if _, stderr, code := s.try("task apply export report"); code != 1 || stderr != "rota: define report$BASE: after exprot: unknown task type (see rota task list)\n" {
@@ -59,7 +59,7 @@ func TestDoctorWithoutSchema(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		stdout, stderr, code := runRota(t, t.TempDir(), "doctor", "--database", url)
-		if code != 1 || stderr != "rota: doctor found 1 problem\n" || !strings.HasPrefix(stdout, "PROBLEM  database") || !strings.Contains(stdout, "rota migrate up") {
+		if code != 1 || stderr != "rota: doctor found 1 problem\n" || !strings.HasPrefix(stdout, "PROBLEM  DATABASE") || !strings.Contains(stdout, "rota migrate up") {
 			t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
 		}
 	})
@@ -73,7 +73,7 @@ func TestDoctorWhileALockIsHeld(t *testing.T) {
 	s.must(err)
 	defer lock.Rollback()
 	stdout, _, code := s.try("doctor settle")
-	if code != 1 || !strings.Contains(stdout, "PROBLEM  privileges   cannot try INSERT on schedule_task_type with a statement that matches no row: database is locked") || !strings.Contains(stdout, "settle: 4 queues, 2 workers") {
+	if code != 1 || !strings.Contains(stdout, "PROBLEM  PRIVILEGES        cannot try INSERT on schedule_task_type with a statement that matches no row: database is locked") || !strings.Contains(stdout, "settle: 4 queues, 2 workers") {
 		t.Errorf("exit code %d, stdout\n%s", code, stdout)
 	}
 }
@@ -84,7 +84,7 @@ func TestDoctorOfAReadOnlyDatabase(t *testing.T) {
 	s := newTestRoster(t, testdb.URL(t, testdb.Postgres))
 	s.url += "&default_transaction_read_only=on"
 	stdout, _, code := s.try("doctor")
-	if code != 1 || !strings.HasPrefix(stdout, "PROBLEM  database") || !strings.Contains(stdout, "this connection is read-only") {
+	if code != 1 || !strings.HasPrefix(stdout, "PROBLEM  DATABASE") || !strings.Contains(stdout, "this connection is read-only") {
 		t.Errorf("exit code %d, stdout\n%s", code, stdout)
 	}
 }

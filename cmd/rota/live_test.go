@@ -127,7 +127,7 @@ func TestDoctorComparesWorkersSettings(t *testing.T) {
 			t.Errorf("the doctor reports equal settings:\n%s", out)
 		}
 		execute(t, db, "UPDATE schedule_task_type SET execute_number = 77, version = version + 1")
-		s.wantOutput("doctor", `(?m)^NOTE +settings +settle: \S+:\d+: stated settings are not in force: execute_number 10 \(the row says 77\)  -> to apply them: rota task set settle execute_number=10$`)
+		s.wantOutput("doctor", `(?m)^NOTE +SETTINGS_DIFFER +settle: \S+:\d+: stated settings are not in force: execute_number 10 \(the row says 77\)  -> to apply them: rota task set settle execute_number=10$`)
 		s.wantOutput("worker list -o json", `(?s)"given_settings": \{\s+"execute_number": "10",\s+"fetch_number": "20",\s+"queues": "4",\s+"sleep_time_nodata": "50ms"\s+\}`)
 		s.wantOutput("worker list -o csv", `"\{""execute_number"":""10"",`)
 	})

@@ -239,7 +239,7 @@ func TestRightsOfGrants(t *testing.T) {
 				}
 			}
 			stdout, _, _ := operator.try("doctor")
-			if !strings.Contains(stdout, "NOTE     privileges   this role lacks rights that a worker needs: INSERT ON schedule_task_type; ") {
+			if !strings.Contains(stdout, "NOTE     PRIVILEGES        this role lacks rights that a worker needs: INSERT ON schedule_task_type; ") {
 				t.Error(stdout)
 			}
 			operator.wantOutput("task apply --dry-run", `execute_number +10 +11`)

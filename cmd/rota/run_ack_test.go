@@ -19,16 +19,16 @@ func TestAckEndsTheProblemOfAFailedRun(t *testing.T) {
 		s.wantError(1, "neither a run nor a task type", "run ack nothing")
 		s.run("run cancel extract") // no failure itself; its dependant has failed
 		s.serve("report", "web3:3:00000004")
-		s.wantOutput("task list", `(?m)^ report +FAILED .* 1$`)
-		s.wantOutput("task list", `(?m)^ extract .* 0$`)
-		s.wantOutput("top --once", `(?m)^ report +FAILED .* 1$`)
+		s.wantOutput("task list", `(?m)^ report +IDLE .* RUN_FAILED +`)
+		s.wantOutput("task list", `(?m)^ extract +IDLE .* UNSERVED +`)
+		s.wantOutput("top --once", `(?m)^ report +IDLE .* RUN_FAILED +`)
 		stdout, stderr, code := s.try("doctor report")
 		want := "report: run " + report + ": DEPENDENT_FAILED at "
 		if code != 1 || !strings.Contains(stdout, want) || !strings.Contains(stdout, "extract (run "+extract+") CANCELLED") || !strings.Contains(stdout, "rota run ack") {
 			t.Errorf("exit code %d, stderr %q, want 1 and %q in stdout\n%s", code, stderr, want, stdout)
 		}
 		s.wantOutput("run ack report", `^report\$BASE: acknowledged 1 run, and missed or skipped slots of 0 triggers\n$`)
-		s.wantOutput("task list", `(?m)^ report +IDLE .* 0$`)
+		s.wantOutput("task list", `(?m)^ report +IDLE .* none +`)
 		s.wantOutput("run show report", `(?m)^ acknowledged by \S+@\S+ \S+ ago$`)
 		if stdout, _, _ := s.try("doctor report"); strings.Contains(stdout, report) {
 			t.Errorf("the doctor after the acknowledgement:\n%s", stdout)

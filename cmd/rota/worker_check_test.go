@@ -32,7 +32,7 @@ func TestWorkerRefusesAnUnknownColumn(t *testing.T) {
 			t.Errorf("%d workers are registered, want 0", n)
 		}
 		stdout, _, code = runRota(t, dir, "doctor", "-c", "rota.yaml")
-		if code != 1 || !strings.Contains(stdout, "PROBLEM  statements   settle: "+strings.TrimPrefix(want, "rota.yaml: ")) {
+		if code != 1 || !strings.Contains(stdout, "PROBLEM  STATEMENTS        settle: "+strings.TrimPrefix(want, "rota.yaml: ")) {
 			t.Errorf("exit code %d, doctor\n%s", code, stdout)
 		}
 	})
@@ -95,12 +95,12 @@ func TestWorkerAndDoctorNameTheScannedTable(t *testing.T) {
 		t.Errorf("the warning is about task type %v, want settle", task)
 	}
 	stdout, _, _ := runRota(t, dir, "doctor", "-c", "rota.yaml")
-	const want = "NOTE     statements   settle: each select may read all of orders, which has more than 100000 rows, as no index serves it  -> create an index on what the select compares"
+	const want = "NOTE     STATEMENTS        settle: each select may read all of orders, which has more than 100000 rows, as no index serves it  -> create an index on what the select compares"
 	if !strings.Contains(stdout, want) {
 		t.Errorf("doctor\n%s\nwant %s", stdout, want)
 	}
 	execute(t, db, "CREATE INDEX orders_work ON orders (state, id)")
-	if stdout, _, _ = runRota(t, dir, "doctor", "-c", "rota.yaml"); strings.Contains(stdout, "statements") {
+	if stdout, _, _ = runRota(t, dir, "doctor", "-c", "rota.yaml"); strings.Contains(stdout, "STATEMENTS") {
 		t.Errorf("doctor with the index\n%s", stdout)
 	}
 }

@@ -5,15 +5,10 @@
 (() => {
   const every = 2000;
   let etag = null;
-  let asOf = readAsOf();
+  let asOf = Number(document.body.dataset.asOf) || 0; // when the oldest part of the page was read
   let offset = 0; // what the server's clock is ahead of this one, in milliseconds
   let paused = false;
   let failed = null; // since when no answer has come
-
-  function readAsOf() {
-    const e = document.getElementById('as-of');
-    return e ? Date.parse(e.dateTime) : 0;
-  }
 
   // text writes a duration in at most two units.
   function text(ms) {

@@ -61,6 +61,12 @@ func (c Cell) Colored(state string) Cell {
 	return c
 }
 
+// In returns the cell with its whole text in the colour of what a state means.
+func (c Cell) In(state string) Cell {
+	c.colored, c.color = c.text, meanings[state]
+	return c
+}
+
 // Once returns the cell of a column by which rows are grouped: a part of a table shows it in the first row of a group.
 func (c Cell) Once() Cell {
 	c.once = true
@@ -116,9 +122,20 @@ func Figure[N int | int64](title string, n N) Cell { return Text(title, fmt.Spri
 func Bad(title string, n int64) Cell {
 	c := Figure(title, n)
 	if n != 0 {
-		c.colored, c.color = c.text, bad
+		c = c.In("PROBLEM")
 	}
 	return c
+}
+
+// Findings returns a cell with the names of kinds of findings that have a status. Nil is not known, which is not "none".
+func Findings(title string, names []string, status string) Cell {
+	switch {
+	case names == nil:
+		return Text(title, "unknown").In("NOTE")
+	case len(names) == 0:
+		return Text(title, "none")
+	}
+	return Long(title, strings.Join(names, ", ")).In(status)
 }
 
 // Age returns a cell with a number of seconds, or "-".

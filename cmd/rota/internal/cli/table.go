@@ -223,7 +223,11 @@ func (g *grid) drop(i int) {
 func (g *grid) cut(i, width int) {
 	for _, row := range g.rows {
 		if text.StringWidth(row[i].text) > width {
+			whole := row[i].colored == row[i].text
 			row[i].text = text.Snip(row[i].text, width, "…")
+			if whole {
+				row[i].colored = row[i].text
+			}
 		}
 	}
 	g.widths[i] = min(g.widths[i], width)

@@ -94,12 +94,7 @@ func fileTasks(cmd *cobra.Command, taskType string) []config.Task {
 }
 
 func problems(findings []condition.Condition) error {
-	n := 0
-	for _, f := range findings {
-		if f.Status == condition.Problem {
-			n++
-		}
-	}
+	n := ops.Judgement{Findings: findings}.Count(condition.Problem)
 	if n == 0 {
 		return nil
 	}
@@ -117,7 +112,7 @@ func findingsText(s cli.Screen, findings []condition.Condition) string {
 }
 
 func findingText(s cli.Screen, f condition.Condition) string {
-	head := fmt.Sprintf("%-7s  %-11s  ", f.Status, f.Check)
+	head := fmt.Sprintf("%-7s  %-16s  ", f.Status, f.Kind)
 	body, hint := f.Text, ""
 	if f.TaskType != "" {
 		body = f.TaskType + ": " + body

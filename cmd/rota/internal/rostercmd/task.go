@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/verbcmd"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/records"
@@ -18,54 +20,80 @@ import (
 )
 
 func newTaskListCommand() *cobra.Command {
+	var judged ops.Judgement // at the last look of a watch
 	return cli.Lists(&cobra.Command{
 		Use:   "list",
 		Short: "List the task types and their state",
 		Long: `List the task types and their state.
 
-The state of a task type:
+The state of a task type is what it does:
   SERVING   live workers serve it
   RUNNING   live workers serve it, and one of its runs is RUNNING
-  FAILED    live workers serve it; its last runs failed, and none is RUNNING
-  IDLE      live workers serve it; it has mode RUN, and no run is RUNNING
-  FAILING   the calls of a live worker do nothing but fail: see rota doctor
-  UNSERVED  no live worker serves it
+  IDLE      no live worker serves it, or it has mode RUN and no run is RUNNING
   DRAINING  every worker drains, since the number of queues changes
   PAUSED    an operator has paused it
+
+PROBLEMS and NOTES name what is wrong with it by kind, as "rota doctor" finds it:
+the command runs the same checks. "x2" counts findings of one kind. If the checks
+fail or take longer than 10 s, both are "unknown", and a line below says why. The
+line also names findings that belong to no task type. A watch checks every 20 s.
 
 BACKLOG is the number of items that are left, and how long they need at their
 present rate, as the owners of the queues last counted them. With a plus sign it
 is the sum of the queues that have been counted; others have not been yet.
 
 OVERDUE counts the queues whose owner is overdue or gone, NO OWNER the queues
-without an owner. RETRY and DEAD count failed items. PROBLEMS counts what is
-wrong with runs and triggers: "rota doctor" lists it, and "rota run ack" ends
-failed runs and missed slots.`,
+without an owner. RETRY and DEAD count failed items.`,
 		Example: `  rota task list
   rota task list --watch
-  rota task list -o json | jq '.[] | select(.unassigned > 0)'`,
+  rota task list -o json | jq '.[] | select(.problems != [])'`,
 	}, nil, func(ctx context.Context, c *ops.Client, _ string) (cli.Result, error) {
 		tasks, err := c.Tasks().List(ctx, "")
-		return cli.TableResult(tasks, TaskRow), err
+		if err != nil {
+			return cli.Result{}, err
+		}
+		judged = c.Judge(ctx, "", judged, ops.JudgeEvery)
+		return TasksResult(judged, tasks), nil
 	})
 }
 
+// TasksResult is task types with what is wrong with them.
+func TasksResult(j ops.Judgement, tasks []ops.TaskRecord) cli.Result {
+	now := time.Now()
+	r := cli.TableResult(j.Tasks(tasks, now), TaskRow)
+	table, below := r.Text, ""
+	switch outside := j.Outside(); {
+	case !j.Known(now):
+		below = j.Verdict(now)
+	case outside != "":
+		below = "Of no task type: " + outside + " (rota doctor)"
+	}
+	r.Text = func(s cli.Screen) string {
+		if below == "" {
+			return table(s)
+		}
+		return table(s) + "\n" + s.Wrap(cli.OneLine(below))
+	}
+	return r
+}
+
 // TaskRow is a task type.
-func TaskRow(t ops.TaskRecord) cli.Row {
+func TaskRow(t ops.JudgedTask) cli.Row {
 	return cli.Row{
 		cli.Text("TASK", t.TaskType),
 		cli.State("STATE", t.DisplayState()),
-		cli.Text("QUEUES", queueTotal(t)).Right(),
+		cli.Text("QUEUES", queueTotal(t.TaskRecord)).Right(),
 		cli.Figure("HELD", t.Owned).Drop(2),
 		cli.Figure("MOVING", t.Moving).Drop(1),
-		cli.Bad("OVERDUE", t.Overdue+t.Orphan),
-		cli.Bad("NO OWNER", t.Unassigned),
+		cli.Figure("OVERDUE", t.Overdue+t.Orphan).Drop(1),
+		cli.Figure("NO OWNER", t.Unassigned).Drop(1),
 		cli.Figure("WORKERS", t.Servers),
-		cli.Text("BACKLOG", taskBacklogText(t)).Right().Drop(4),
+		cli.Text("BACKLOG", taskBacklogText(t.TaskRecord)).Right().Drop(4),
 		cli.Figure("IN FLIGHT", t.InFlight).Drop(3),
 		cli.Figure("RETRY", t.RetryItems).Drop(1),
-		cli.Bad("DEAD", t.DeadItems),
-		cli.Bad("PROBLEMS", t.RunProblems),
+		cli.Figure("DEAD", t.DeadItems).Drop(1),
+		cli.Findings("PROBLEMS", t.Problems, condition.Problem),
+		cli.Findings("NOTES", t.Notes, condition.Note).Drop(3),
 	}
 }
 
@@ -100,14 +128,16 @@ func showTask(ctx context.Context, c *ops.Client, args []string) (cli.Result, er
 	if err != nil {
 		return cli.Result{}, err
 	}
-	record := records.Of(tasks[0])
+	judged := c.Judge(ctx, taskType, ops.Judgement{}, 0)
+	list := TasksResult(judged, tasks)
+	record := records.Of(judged.Tasks(tasks, time.Now())[0])
 	for _, r := range s.Records() {
 		record = record.With(r.Column, r.Value)
 	}
 	return cli.Result{
 		Records: record, YAML: func() ([]byte, error) { return config.Format(taskType, s) },
 		Text: func(sc cli.Screen) string {
-			return cli.Render(sc, tasks, TaskRow) + "\n\n" + cli.Render(sc, settingLines(s, tasks[0]), settingRow)
+			return list.Text(sc) + "\n\n" + cli.Render(sc, settingLines(s, tasks[0]), settingRow)
 		},
 	}, nil
 }

@@ -27,7 +27,7 @@ const topEvery = 2 * time.Second
 
 // New returns the command rota top.
 func New() *cobra.Command {
-	o, rates := &cli.Output{}, &ops.ItemRates{}
+	o, r := &cli.Output{}, &reader{}
 	var once bool
 	cmd := cli.Shows(&cobra.Command{
 		Use:   "top [TASK]",
@@ -40,13 +40,15 @@ after showing what would happen. ? lists all keys.
 Into a pipe, or with --once, the command prints tables of the task types and
 workers: --once prints them once, a pipe gets them at each interval.
 
-ITEMS/S is the rate since the previous table. A worker writes its counters with
-each heartbeat.`,
+PROBLEMS and NOTES are what "rota doctor" finds, by kind; "rota task list --help"
+says more. ITEMS/S is how many items have succeeded a second since the previous
+table: items that fail do not count. A worker writes its counters about once a
+second. OLDEST is the age of the oldest call, while items are in flight.`,
 		Example: `  rota top
   rota top settle --watch=500ms
   rota top --once`,
 	}, o, func(ctx context.Context, c *ops.Client, args []string) (cli.Result, error) {
-		return showTop(ctx, c, cli.FirstArg(args), rates)
+		return showTop(ctx, c, cli.FirstArg(args), r)
 	}, cli.Names("task"))
 	cmd.PreRun = func(cmd *cobra.Command, _ []string) {
 		switch {
@@ -63,7 +65,7 @@ each heartbeat.`,
 	return cmd
 }
 
-func showTop(ctx context.Context, c *ops.Client, taskType string, rates *ops.ItemRates) (cli.Result, error) {
+func showTop(ctx context.Context, c *ops.Client, taskType string, r *reader) (cli.Result, error) {
 	tasks, err := c.Tasks().List(ctx, taskType)
 	if err != nil {
 		return cli.Result{}, err
@@ -72,10 +74,11 @@ func showTop(ctx context.Context, c *ops.Client, taskType string, rates *ops.Ite
 	if err != nil {
 		return cli.Result{}, err
 	}
-	lines := serverLines(servers, rates.Update(servers))
-	return cli.Result{Records: tasks, Text: func(s cli.Screen) string {
-		return cli.Render(s, tasks, rostercmd.TaskRow) + "\n\n" + cli.Render(s, lines, serverRow)
-	}}, nil
+	r.judged = c.Judge(ctx, taskType, r.judged, ops.JudgeEvery)
+	result, lines := rostercmd.TasksResult(r.judged, tasks), serverLines(servers, r.rates.Update(servers))
+	table := result.Text
+	result.Text = func(s cli.Screen) string { return table(s) + "\n\n" + cli.Render(s, lines, serverRow) }
+	return result, nil
 }
 
 // serverLine is a server and its items per second.

@@ -81,10 +81,8 @@ type reader struct {
 	rated     time.Time          // the last update of the rates
 	perServer map[string]float64 // the rates
 
-	findings []condition.Condition
-	found    time.Time // when the findings were read; zero: not yet
-	findErr  error
-	begun    bool // the first list of task types was read, which does not wait for the findings
+	judged ops.Judgement
+	begun  bool // the first list of task types was read, which does not wait for the findings
 }
 
 // ratesOf returns the items per second of each server, by uuid. A server writes its counters about once a second: a
@@ -94,21 +92,6 @@ func (r *reader) ratesOf(servers []ops.ServerRecord) map[string]float64 {
 		r.rated, r.perServer = time.Now(), r.rates.Update(servers)
 	}
 	return r.perServer
-}
-
-const (
-	// findingsEvery is how old the findings beside the task types may be: the checks of the doctor read all queues.
-	findingsEvery = 30 * time.Second
-	findingsLimit = 10 * time.Second
-)
-
-// diagnose reads the findings.
-func (r *reader) diagnose(ctx context.Context, taskType string) error {
-	ctx, cancel := context.WithTimeout(ctx, findingsLimit)
-	defer cancel()
-	r.findings, r.findErr = r.c.Diagnose(ctx, taskType)
-	r.found = time.Now()
-	return r.findErr
 }
 
 // contentOf returns the content that has a row for each record.
@@ -132,17 +115,15 @@ func latestOf[T any](records []T, reverse bool, row func(T) cli.Row, about func(
 	return c
 }
 
-// taskLine is a task type with what the list of task types does not read itself.
+// taskLine is a task type with its items per second.
 type taskLine struct {
-	ops.TaskRecord
-	rate     float64
-	findings string // such as "2 PROBLEM"; "-": not read yet
-	worst    string
+	ops.JudgedTask
+	rate float64
 }
 
 func readTasks(ctx context.Context, r *reader, s scope) (content, error) {
-	if r.begun && time.Since(r.found) > findingsEvery {
-		_ = r.diagnose(ctx, s.task) // the note has the error, unless the task types cannot be read either
+	if r.begun {
+		r.judged = r.c.Judge(ctx, s.task, r.judged, ops.JudgeEvery)
 	}
 	tasks, err := r.c.Tasks().List(ctx, s.task)
 	if err != nil {
@@ -156,51 +137,29 @@ func readTasks(ctx context.Context, r *reader, s scope) (content, error) {
 	for _, server := range servers {
 		perTask[server.TaskType] += perServer[server.UUID]
 	}
+	now := time.Now()
 	lines := make([]taskLine, len(tasks))
-	for i, t := range tasks {
-		lines[i] = taskLine{TaskRecord: t, rate: perTask[t.TaskType], findings: "-"}
-		if !r.found.IsZero() && r.findErr == nil {
-			lines[i].findings, lines[i].worst = countFindings(r.findings, t.TaskType)
-		}
+	for i, t := range r.judged.Tasks(tasks, now) {
+		lines[i] = taskLine{t, perTask[t.TaskType]}
 	}
 	c := contentOf(lines, taskRow, func(l taskLine) object { return object{l.TaskType, scope{task: l.TaskType}} })
-	c.more, r.begun = !r.begun, true
-	if r.findErr != nil {
-		c.note = "no findings: " + r.findErr.Error()
-	}
+	c.more, r.begun, c.note = !r.begun, true, r.judged.Verdict(now)
 	return c, nil
 }
 
-// countFindings counts what is wrong with a task type.
-func countFindings(findings []condition.Condition, taskType string) (text, worst string) {
-	count := map[string]int{}
-	for _, f := range findings {
-		if f.TaskType == taskType {
-			count[f.Status]++
-		}
-	}
-	for _, status := range []string{condition.Problem, condition.Note} {
-		if n := count[status]; n > 0 {
-			return fmt.Sprint(n, " ", status), status
-		}
-	}
-	return "0", ""
-}
-
 // taskRow is a task type. In contrast to rota task list, a narrow screen has the backlog rather than the states of the
-// queues: what is wrong with these is among the findings.
+// queues: what is wrong with these is among the problems.
 func taskRow(l taskLine) cli.Row {
-	row := rostercmd.TaskRow(l.TaskRecord)
+	row := rostercmd.TaskRow(l.JudgedTask)
 	for i, c := range row {
 		switch c.Title {
 		case "BACKLOG":
 			row[i] = c.Drop(1)
-		case "OVERDUE", "NO OWNER", "PROBLEMS":
+		case "OVERDUE", "NO OWNER":
 			row[i] = c.Drop(5)
 		}
 	}
-	return append(row, rateCell(l.rate), cli.Figure("FAILED", l.FailureCount).Drop(2),
-		cli.Text("FINDINGS", l.findings).Colored(l.worst))
+	return append(row, rateCell(l.rate), cli.Figure("FAILED", l.FailureCount).Drop(2))
 }
 
 // readServers reads the servers, those of a host one below the other.
@@ -269,10 +228,10 @@ func readRun(ctx context.Context, r *reader, s scope) (content, error) {
 }
 
 func readFindings(ctx context.Context, r *reader, s scope) (content, error) {
-	if err := r.diagnose(ctx, s.task); err != nil {
-		return content{}, err
+	if r.judged = r.c.Judge(ctx, s.task, r.judged, 0); r.judged.Err != nil {
+		return content{}, r.judged.Err
 	}
-	list := slices.Clone(r.findings)
+	list := slices.Clone(r.judged.Findings)
 	slices.SortStableFunc(list, func(a, b condition.Condition) int { return cmp.Compare(rank(a), rank(b)) })
 	return contentOf(list, findingRow, func(f condition.Condition) object {
 		return object{f.Key(), scope{task: f.TaskType, server: f.Server}}
@@ -287,7 +246,7 @@ func rank(f condition.Condition) int {
 func findingRow(f condition.Condition) cli.Row {
 	return cli.Row{
 		cli.State("STATUS", f.Status),
-		cli.Text("CHECK", f.Check).Drop(1),
+		cli.Text("KIND", f.Kind),
 		cli.Text("TASK", cmp.Or(f.TaskType, "-")),
 		cli.Long("FINDING", f.Text),
 		cli.Long("WHAT TO DO", cmp.Or(f.Hint, "-")).Drop(2),
