@@ -81,15 +81,17 @@ func (s *console) mux() *http.ServeMux {
 			mux.Handle("POST "+pathOf(v), s.serveVerb(v))
 		}
 	}
-	mux.Handle("GET /scale", s.lookers(&scaleHandler{client: s.client}))
+	mux.Handle("GET /scale", s.lookers(func(r *http.Request) string { return r.FormValue("task") },
+		&scaleHandler{client: s.client}))
+	mux.Handle("GET /metrics", s.metrics())
 	return mux
 }
 
-// lookers serves clients that may look at the task type of the request.
-func (s *console) lookers(next http.Handler) http.Handler {
+// lookers serves clients that may look at the task type of the request, or at everything if that is empty.
+func (s *console) lookers(taskOf func(*http.Request) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		actor, err := s.options.Access(r)
-		if err == nil && !actor.may(Look, r.FormValue("task")) {
+		if err == nil && !actor.may(Look, taskOf(r)) {
 			err = errNotAllowed
 		}
 		if err != nil {

@@ -140,10 +140,10 @@ func (j Judgement) Count(status string) (n int) {
 	return n
 }
 
-// Tally is the number of findings of a kind that have one status.
+// Tally is the number of findings of a kind that have one status in a task type.
 type Tally struct {
-	Kind, Status string
-	Count        int
+	TaskType, Kind, Status string
+	Count                  int
 }
 
 // String returns the kind, and the number if it is not 1: "FAILING", "STALLED x2".
@@ -154,19 +154,22 @@ func (t Tally) String() string {
 	return fmt.Sprintf("%s x%d", t.Kind, t.Count)
 }
 
-// Tallies counts the problems and the notes by kind, the problems first, each in the order in which they were found.
+// Tallies counts the problems and the notes by task type and kind, the problems first, each in the order in which they
+// were found.
 func (j Judgement) Tallies() (list []Tally) {
+	index := map[Tally]int{}
 	for _, status := range []string{condition.Problem, condition.Note} {
-		first := len(list)
 		for _, c := range j.Findings {
 			if c.Status != status {
 				continue
 			}
-			i := slices.IndexFunc(list[first:], func(t Tally) bool { return t.Kind == c.Kind })
-			if i < 0 {
-				list, i = append(list, Tally{Kind: c.Kind, Status: status}), len(list)-first
+			t := Tally{c.TaskType, c.Kind, status, 0}
+			at, counted := index[t]
+			if !counted {
+				at = len(list)
+				index[t], list = at, append(list, t)
 			}
-			list[first+i].Count++
+			list[at].Count++
 		}
 	}
 	return list

@@ -38,7 +38,7 @@ func TestAlertRulesAskForExistingMetrics(t *testing.T) {
 	if err := decoder.Decode(&file); err != nil {
 		t.Fatal(err)
 	}
-	known, statuses := knownMetrics(), []string{condition.Problem, condition.Note}
+	known, statuses := knownMetrics(t), []string{condition.Problem, condition.Note}
 	var names []string
 	for _, group := range file.Groups {
 		for _, rule := range group.Rules {
