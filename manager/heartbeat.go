@@ -29,6 +29,8 @@ type heartbeater struct {
 	token   string // of the next heartbeat; it stays the same until a heartbeat succeeds
 	failing bool   // the last heartbeat failed
 
+	failure atomic.Pointer[error] // why the last heartbeat failed, for Ready; nil: it has not
+
 	statistics *statisticsWriter
 	took       time.Duration // the last heartbeat that succeeded; 0 before the first
 }
@@ -98,6 +100,9 @@ func (h *heartbeater) sendHeartbeat(ctx context.Context) (pause time.Duration, s
 	start := time.Now()
 	replies, err := h.send(ctx, b, heartbeatTimeout(lease, interval, h.took))
 	h.logChange(ctx, err)
+	if h.failure.Store(nil); err != nil {
+		h.failure.Store(&err)
+	}
 	for _, o := range h.observers {
 		o.Heartbeat(time.Since(start), err)
 	}

@@ -268,12 +268,18 @@ func (m *Manager) Run(ctx context.Context) error {
 }
 
 // Ready returns nil if every task has joined and its lease is valid, so that the process can do its work. Otherwise it
-// returns an error that names a task and its state. It asks no database. What the dealers call does not count: while a
+// returns an error that names a task and its state, or center.ErrUnreachable with the cause if the lease has expired
+// because no heartbeat reaches the database. It asks no database. What the dealers call does not count: while a
 // third party is down, a restart or another process would not help, and a service can still answer. Status has that in
 // Failing, and Config.Alerter gets FAILING.
 func (m *Manager) Ready() error {
 	for _, s := range m.servers {
-		if state := s.state.Load().(string); state != stateServing {
+		state, cause := s.state.Load().(string), m.heartbeater.failure.Load()
+		switch {
+		case state == stateFenced && cause != nil:
+			return fmt.Errorf("task %s works nothing, because its lease has expired: %w: %w", s.taskType,
+				center.ErrUnreachable, *cause)
+		case state != stateServing:
 			return fmt.Errorf("task %s is %s", s.taskType, state)
 		}
 	}

@@ -24,6 +24,7 @@ const readyTimeout = 2 * time.Second
 // probes are what a worker serves besides /livez.
 type probes struct {
 	ready          func(context.Context) error
+	seen           func() string // the kinds of conditions that the process sees; nil: not known yet
 	metrics, scale http.Handler
 	console        http.Handler // nil: not served
 	waiting        bool         // the database has not been reached yet: only /livez and /readyz are served
@@ -129,9 +130,11 @@ func (f *front) serve(ctx context.Context) (stop func()) {
 // handlers returns a handler of all pages, and one of /livez and /readyz alone.
 func (p probes) handlers(log logrus.FieldLogger) (all, alone http.Handler) {
 	mux, probesMux := http.NewServeMux(), http.NewServeMux()
-	ready := &readiness{ready: p.ready, log: log}
+	ready := &readiness{ready: p.ready, seen: p.seen, log: log}
 	for _, mux := range []*http.ServeMux{mux, probesMux} {
-		mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
+		mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintln(w, "ok") //nolint:errcheck // the client has closed the connection
+		})
 		mux.Handle("GET /readyz", ready)
 	}
 	if p.waiting {
@@ -157,6 +160,7 @@ func (e notReady) Unwrap() error { return e.error }
 // readiness serves /readyz.
 type readiness struct {
 	ready func(context.Context) error
+	seen  func() string
 	log   logrus.FieldLogger
 
 	mu   sync.Mutex
@@ -175,11 +179,17 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if r.changed(public) && err != nil {
 		r.log.WithError(err).Warn("/readyz: " + public)
 	}
+	seen := ""
+	if r.seen != nil {
+		if seen = r.seen(); seen != "" {
+			seen = "; this process sees " + seen
+		}
+	}
 	if err != nil {
-		http.Error(w, public+"; the log says why", http.StatusServiceUnavailable)
+		http.Error(w, public+"; the log says why"+seen, http.StatusServiceUnavailable)
 		return
 	}
-	answerOK(w)
+	fmt.Fprintln(w, "ok"+seen) //nolint:errcheck // the client has closed the connection
 }
 
 // changed remembers the answer and reports whether the last one was different,
@@ -200,10 +210,6 @@ func publicText(err error) string {
 	}
 	errors.As(err, &e)
 	return cmp.Or(e.public, "not ready")
-}
-
-func answerOK(w http.ResponseWriter) {
-	fmt.Fprintln(w, "ok") //nolint:errcheck // the client has closed the connection
 }
 
 // metricsHandler serves what it can read; the log has the errors.

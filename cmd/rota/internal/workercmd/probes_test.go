@@ -13,6 +13,7 @@ import (
 
 	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
 	"github.com/dutyrota/rota/cmd/rota/internal/redact"
+	"github.com/dutyrota/rota/manager"
 )
 
 // A client that is slow, idle or sends endless headers cannot hold a connection for ever.
@@ -56,6 +57,13 @@ func TestReadyzHidesTheCause(t *testing.T) {
 	lines(2)
 	err = nil
 	get(http.StatusOK, "ok\n")
+	p.seen = func() string {
+		return seen([]manager.Status{{Conditions: map[string]int{"RUN_FAILED": 1}}, {Conditions: map[string]int{"RUN_FAILED": 1, "FAILING": 1}}})
+	}
+	_, h = p.handlers(daemon.NewLogger(&log, redact.URLs))
+	get(http.StatusOK, "ok; this process sees FAILING, RUN_FAILED x2\n")
+	p.seen = nil
+	_, h = p.handlers(daemon.NewLogger(&log, redact.URLs))
 	err = notReady{"the database accepts no writes", errors.New(cause)}
 	get(http.StatusServiceUnavailable, "the database accepts no writes; the log says why\n")
 	lines(3)

@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -28,6 +30,7 @@ import (
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/manager/metrics"
+	"github.com/dutyrota/rota/ops"
 )
 
 // New returns the command rota worker. Its subcommands are about workers that run already; cobra takes them by their
@@ -169,7 +172,7 @@ func (w *worker) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	p := probes{ready: ready(m, c), metrics: w.metrics(c, mx), scale: console.ScaleHandler(c), console: pages}
+	p := probes{ready: ready(m, c), seen: func() string { return seen(m.Status()) }, metrics: w.metrics(c, mx), scale: console.ScaleHandler(c), console: pages}
 	w.front.show(p)
 	w.front.say(p)
 	defer daemon.NotifySystemd(ctx.Done(), m.Ready, w.log)()
@@ -210,7 +213,7 @@ func (w *worker) open(ctx context.Context) (c *center.Center, tasks []manager.Ta
 	}
 	away := err
 	p := probes{waiting: true, ready: func(context.Context) error {
-		return notReady{"the database is unreachable", away}
+		return notReady{center.ErrUnreachable.Error(), away}
 	}}
 	w.front.show(p)
 	w.front.say(p)
@@ -230,7 +233,10 @@ func (w *worker) console(c *center.Center) (http.Handler, error) {
 // ready returns an error unless each task has a valid lease and the database accepts writes.
 func ready(m *manager.Manager, c *center.Center) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if err := m.Ready(); err != nil {
+		switch err := m.Ready(); {
+		case errors.Is(err, center.ErrUnreachable):
+			return notReady{center.ErrUnreachable.Error(), err}
+		case err != nil:
 			return notReady{"a task type is not served", err}
 		}
 		if err := c.CheckWrite(ctx); err != nil {
@@ -238,6 +244,21 @@ func ready(m *manager.Manager, c *center.Center) func(context.Context) error {
 		}
 		return nil
 	}
+}
+
+// seen names the conditions that the process sees, by kind. They make no worker unready.
+func seen(list []manager.Status) string {
+	counts := map[string]int{}
+	for _, s := range list {
+		for kind, n := range s.Conditions {
+			counts[kind] += n
+		}
+	}
+	var names []string
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		names = append(names, ops.Tally{Kind: kind, Count: counts[kind]}.String())
+	}
+	return strings.Join(names, ", ")
 }
 
 // metrics serves those of the manager, the process, and the pools of connections for dealers.
