@@ -56,9 +56,6 @@ func (t taskRow) Bad() bool { return len(t.Marks) > 0 && t.Marks[0].Kind == "bad
 // Part returns the share of a number of queues in percent.
 func (t taskRow) Part(n int64) float64 { return 100 * float64(n) / max(1, float64(t.QueueTotal)) }
 
-// Lost is the number of queues without a live owner.
-func (t taskRow) Lost() int64 { return t.Overdue + t.Orphan + t.Unassigned }
-
 // showOverview returns the first page.
 func showOverview(ctx context.Context, v *viewer, _ url.Values) content {
 	tasks := v.tasks(ctx)

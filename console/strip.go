@@ -66,10 +66,10 @@ func fieldOf(host string, queues []ops.QueueRecord) field {
 	for i, q := range queues {
 		x, y := i%fieldColumns*fieldSide, i/fieldColumns*fieldSide
 		path := &held
-		switch q.Status {
-		case "MOVING":
+		switch {
+		case q.Status == "MOVING":
 			path = &moving
-		case "OVERDUE", "ORPHAN", "UNASSIGNED", "RESERVED":
+		case q.Lost():
 			path = &lost
 			f.Lost++
 		}

@@ -133,9 +133,6 @@ func (p *taskPage) list(named owners, queues []ops.QueueRecord, read time.Time) 
 	}
 }
 
-// Lost is the number of queues without a live owner.
-func (p taskPage) Lost() int64 { return p.Overdue + p.Orphan + p.Unassigned }
-
 // Conditions returns the conditions that the list can be limited to.
 func (p taskPage) Conditions() map[string]string {
 	return map[string]string{"trouble": "Trouble", "MOVING": "Moving", "HELD": "Held"}

@@ -222,7 +222,7 @@ func (v *viewer) ownSigns(ctx context.Context) []string {
 // nav is what the top of each page shows.
 type nav struct {
 	Signs                       []string // the environments
-	Servers, OpenRuns, Triggers int
+	Servers, RunningRuns, Triggers int
 	DeadItems                   int64
 }
 
@@ -231,7 +231,7 @@ type nav struct {
 func (v *viewer) nav(ctx context.Context) (n nav) {
 	for _, t := range v.tasks(ctx) {
 		n.DeadItems += t.DeadItems
-		n.OpenRuns += count(t.RunID != nil)
+		n.RunningRuns += count(t.RunID != nil)
 	}
 	if !v.knows("tasks") && !v.Actor.may(Look, "") {
 		return nav{}

@@ -161,10 +161,10 @@ func (d serverCheck) namesakes(r rosterRows) {
 // stalledCalls reports servers with a call of the dealer that takes longer than stall_after.
 func (d serverCheck) stalledCalls(r rosterRows, after time.Duration) {
 	for _, s := range r.servers {
-		if s.OldestInFlightAge == nil || s.Overdue || *s.OldestInFlightAge < after.Seconds() {
+		if s.OldestInFlight == nil || s.Overdue || s.Now.Sub(*s.OldestInFlight) < after {
 			continue
 		}
-		age := time.Duration(*s.OldestInFlightAge) * time.Second
+		age := s.Now.Sub(*s.OldestInFlight).Truncate(time.Second)
 		c := d.add(condition.Stalled, "a call of the dealer of %s has been in flight for %s (stall_after %s)",
 			ServerName(s.UUID), age, after)
 		c.Server, c.Since = s.UUID, time.Now().Add(-age)

@@ -11,7 +11,7 @@ func TestItemRates(t *testing.T) {
 	reading := func(seconds int, done map[string]int64) map[string]float64 {
 		var servers []ServerRecord
 		for uuid, n := range done {
-			servers = append(servers, ServerRecord{UUID: uuid, SuccessCount: n - 1, FailureCount: 1, Now: time.Unix(0, 0).Add(time.Duration(seconds) * time.Second)})
+			servers = append(servers, ServerRecord{UUID: uuid, SuccessCount: n, FailureCount: int64(seconds) * 1000, Now: time.Unix(0, 0).Add(time.Duration(seconds) * time.Second)})
 		}
 		return rates.Update(servers)
 	}

@@ -38,6 +38,38 @@ type ItemRecord struct {
 	LastError     string     `json:"last_error"`
 	FirstFailedAt time.Time  `json:"first_failed_at"`
 	NextAttemptAt *time.Time `json:"next_attempt_at"`
+	// WaitsFor is what must happen before any item of its queue is executed, apart from single ones as samples: then
+	// NextAttemptAt decides nothing. Empty: nothing.
+	WaitsFor string `json:"waits_for"`
+
+	Now time.Time `json:"-" db:"database_time"` // the database's time of the read
+}
+
+// Next says when the item is executed again where that is no time: "never", "when" with what it waits for, or "due" if its
+// time has passed. It is empty if NextAttemptAt decides.
+func (i ItemRecord) Next() string {
+	switch {
+	case i.State == ItemDead:
+		return "never"
+	case i.WaitsFor != "":
+		return "when " + i.WaitsFor
+	case i.NextAttemptAt == nil || !i.NextAttemptAt.After(i.Now):
+		return "due"
+	}
+	return ""
+}
+
+// heldItems returns a query for failed items with what their queues wait for. While the calls of an owner do nothing but
+// fail, it only samples them (X5).
+func heldItems(items, order string) string {
+	return `SELECT {columns} FROM (SELECT i.*, {now} AS database_time, CASE
+			WHEN r.paused THEN 'the task type is resumed'
+			WHEN q.cur_server IS NULL THEN 'its queue has an owner'
+			WHEN s.failing_since IS NOT NULL THEN 'a sample succeeds' END AS waits_for
+		FROM (` + items + `) i
+		LEFT JOIN schedule_queue q ON q.task_type = i.task_type AND q.own_sign = i.own_sign AND q.queue_id = i.queue_id
+		LEFT JOIN schedule_server s ON s.uuid = q.cur_server
+		LEFT JOIN schedule_task_running r ON r.task_type = i.task_type AND r.own_sign = i.own_sign) x ORDER BY ` + order
 }
 
 // ItemFilter selects failed items. Empty fields select all.
@@ -61,8 +93,9 @@ func (it *Items) List(ctx context.Context, f ItemFilter, limit int) ([]ItemRecor
 		w.Equal("item_hash", failures.Hash(f.Key))
 	}
 	w.Contains(f.Text, "item_key", "order_key", "last_error")
-	list, err := sqldb.Records[ItemRecord](ctx, it.c.db, latest(`schedule_failed_item WHERE own_sign = ?`+w.Text,
-		"first_failed_at", "item_key", limit), w.Args...)
+	list, err := sqldb.Records[ItemRecord](ctx, it.c.db, heldItems(fmt.Sprintf(`SELECT * FROM schedule_failed_item
+		WHERE own_sign = ?%s ORDER BY first_failed_at DESC, item_key DESC LIMIT %d`, w.Text, limit),
+		"first_failed_at, item_key"), w.Args...)
 	return list, sqldb.Wrap(err, "list the failed items")
 }
 
@@ -104,9 +137,9 @@ func (it *Items) Page(ctx context.Context, f ItemFilter, after string) (page []I
 	w.Equal("queue_id", f.QueueID)
 	w.Equal("state", f.State)
 	w.Equal("order_key", f.OrderKey)
-	page, err = sqldb.Records[ItemRecord](ctx, it.c.db, fmt.Sprintf(`SELECT {columns} FROM schedule_failed_item
+	page, err = sqldb.Records[ItemRecord](ctx, it.c.db, heldItems(fmt.Sprintf(`SELECT * FROM schedule_failed_item
 		WHERE task_type = ? AND own_sign = ? AND item_hash > ?%s ORDER BY item_hash LIMIT %d`, w.Text,
-		itemsPerPage), w.Args...)
+		itemsPerPage), "item_hash"), w.Args...)
 	if err != nil {
 		return nil, "", fmt.Errorf("read a page of failed items of %s: %w", f.TaskType, err)
 	}
@@ -190,24 +223,24 @@ func deleteSomeItems(ctx context.Context, l *roster.LockTx, after string) (n int
 	return n, last, nil
 }
 
-// ItemRates computes the servers' items per second from two successive readings of their counters. The zero value has
-// no earlier reading. It must not be used concurrently.
+// ItemRates computes the items that servers have done per second, from two successive readings of their counters. Items
+// that failed do not count: in an outage the rate is 0. The zero value has no earlier reading. It must not be used concurrently.
 type ItemRates struct {
-	at       time.Time        // the database's time of the last reading
-	finished map[string]int64 // items per server at that time, by uuid
+	at   time.Time        // the database's time of the last reading
+	done map[string]int64 // items that had succeeded at that time, by the uuid of the server
 }
 
 // Update returns the items per second of each server since the last reading, by uuid. A server without an earlier
 // reading has no entry. A server writes its counters with each heartbeat, so the rate is as coarse as the heartbeats.
 func (r *ItemRates) Update(servers []ServerRecord) map[string]float64 {
-	rates, finished := map[string]float64{}, map[string]int64{}
+	rates, done := map[string]float64{}, map[string]int64{}
 	var now time.Time
 	for _, s := range servers {
-		now, finished[s.UUID] = s.Now, s.SuccessCount+s.FailureCount
-		if before, known := r.finished[s.UUID]; known && s.Now.After(r.at) {
-			rates[s.UUID] = float64(finished[s.UUID]-before) / s.Now.Sub(r.at).Seconds()
+		now, done[s.UUID] = s.Now, s.SuccessCount
+		if before, known := r.done[s.UUID]; known && s.Now.After(r.at) {
+			rates[s.UUID] = float64(done[s.UUID]-before) / s.Now.Sub(r.at).Seconds()
 		}
 	}
-	r.at, r.finished = now, finished
+	r.at, r.done = now, done
 	return rates
 }

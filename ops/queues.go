@@ -60,6 +60,15 @@ type QueueRecord struct {
 	HungOn []string `json:"hung_on" db:"-"`
 }
 
+// Lost reports whether the queue has no live owner.
+func (q QueueRecord) Lost() bool {
+	switch q.Status {
+	case "OVERDUE", "ORPHAN", "UNASSIGNED", "RESERVED":
+		return true
+	}
+	return false
+}
+
 // QueueFilter selects queues. Empty fields select all.
 type QueueFilter struct {
 	TaskType string

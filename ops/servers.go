@@ -66,7 +66,7 @@ type ServerRecord struct {
 	ExecuteMS         int64      `json:"execute_ms"`
 	InFlight          int64      `json:"in_hand"`
 	OldestInFlight    *time.Time `json:"oldest_in_hand_since"`
-	OldestInFlightAge *float64   `json:"oldest_in_hand_s" db:"-"`
+	OldestInFlightAge *float64   `json:"oldest_in_hand_s" db:"-"` // nil if nothing is in flight, as in a select
 	LastError         string     `json:"last_error"`
 	LastErrorAt       *time.Time `json:"last_error_at"`
 	LastErrorAge      *float64   `json:"last_error_s" db:"-"`
@@ -100,7 +100,10 @@ type ServerRecord struct {
 func (s *ServerRecord) computeAges() {
 	s.HeartbeatAge = seconds(s.Now, s.HeartbeatTime)
 	s.Overdue = s.Now.Sub(s.HeartbeatTime) > time.Duration(s.JudgeDead)*time.Millisecond
-	s.OldestInFlightAge, s.LastErrorAge = ageOf(s.Now, s.OldestInFlight), ageOf(s.Now, s.LastErrorAt)
+	s.LastErrorAge = ageOf(s.Now, s.LastErrorAt)
+	if s.InFlight > 0 {
+		s.OldestInFlightAge = ageOf(s.Now, s.OldestInFlight)
+	}
 }
 
 // Eligible reports whether the server may be assigned queues.

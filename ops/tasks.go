@@ -52,6 +52,7 @@ type TaskRecord struct {
 	Overdue    int64 `json:"overdue"`
 	Orphan     int64 `json:"orphan"`
 	Unassigned int64 `json:"unassigned"`
+	Reserved   int64 `json:"reserved"`
 
 	// The sums of the backlogs of the queues, as their owners last counted them; nil if nobody has. BacklogQueues is how
 	// many queues have been counted: if they are not all, there are more items.
@@ -81,6 +82,9 @@ type TaskRecord struct {
 	Version int64 `json:"version"` // of the settings
 }
 
+// Lost is the number of queues without a live owner.
+func (t TaskRecord) Lost() int64 { return t.Overdue + t.Orphan + t.Unassigned + t.Reserved }
+
 // freshSeconds is FreshBacklog, for statements.
 var freshSeconds = strconv.Itoa(int(FreshBacklog.Seconds()))
 
@@ -96,7 +100,7 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 			r.partition_version, r.planner_version,
 			s.servers, s.overdue_servers, s.max_in_flight_granted,
 			s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
-			q.held, q.moving, q.overdue, q.orphan, q.unassigned,
+			q.held, q.moving, q.overdue, q.orphan, q.unassigned, q.reserved,
 			q.backlog_items, q.backlog_queues, q.backlog_oldest_s, q.backlog_age_s, q.backlog_rate,
 			q.fresh_backlog_items, q.fresh_backlog_queues, q.fresh_backlog_age_s, f.retry_items, f.dead_items, f.held_keys,
 			(SELECT MAX(u.run_id) FROM schedule_run u
@@ -108,7 +112,8 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 		LEFT JOIN (SELECT task_type, COUNT(*) AS servers,
 				COUNT(CASE WHEN heartbeat_time < {ago judge_dead_interval_ms} THEN 1 END) AS overdue_servers,
 				CASE WHEN COUNT(*) = COUNT(max_in_flight) THEN `+sqldb.SumOf("max_in_flight")+` END AS max_in_flight_granted,
-				`+sqldb.SumOf("in_hand")+` AS in_hand, MIN(oldest_in_hand_since) AS oldest_in_hand_since,
+				`+sqldb.SumOf("in_hand")+` AS in_hand, 
+				MIN(CASE WHEN in_hand > 0 THEN oldest_in_hand_since END) AS oldest_in_hand_since,
 				`+sqldb.SumOf("success_count")+` AS success_count, `+sqldb.SumOf("failure_count")+` AS failure_count
 			FROM schedule_server WHERE own_sign = ? GROUP BY task_type) s ON s.task_type = n.task_type
 		LEFT JOIN (SELECT task_type,
@@ -117,6 +122,7 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 				SUM(CASE WHEN status = 'OVERDUE' THEN queues END) AS overdue,
 				SUM(CASE WHEN status = 'ORPHAN' THEN queues END) AS orphan,
 				SUM(CASE WHEN status = 'UNASSIGNED' THEN queues END) AS unassigned,
+				SUM(CASE WHEN status = 'RESERVED' THEN queues END) AS reserved,
 				SUM(items) AS backlog_items, NULLIF(SUM(counted), 0) AS backlog_queues,
 				MAX(oldest) AS backlog_oldest_s, MAX(age) AS backlog_age_s, SUM(rate) AS backlog_rate,
 				SUM(fresh_items) AS fresh_backlog_items, SUM(fresh) AS fresh_backlog_queues,

@@ -24,7 +24,8 @@ func newItemListCommand() *cobra.Command {
 		Long: `List failed items, the latest last.
 
 The state of an item:
-  RETRY    it is executed again at NEXT
+  RETRY    it is executed again at NEXT. In an outage its worker only samples
+           items: NEXT then says that a sample must succeed first
   STARTED  it is executed alone, because workers have died with its queue
   DEAD     it is skipped until "rota item retry" or "rota item drop"
 
@@ -70,8 +71,9 @@ func listRunItems(ctx context.Context, c *ops.Client, run, queue string, limit i
 
 // ItemRow is an item that failed.
 func ItemRow(i ops.ItemRecord) cli.Row {
-	if i.State == ops.ItemDead {
-		i.NextAttemptAt = nil
+	next := i.Next()
+	if next == "" {
+		next = cli.TimeText(*i.NextAttemptAt)
 	}
 	return cli.Row{
 		cli.Text("TASK", i.TaskType).DropSame(2),
@@ -81,7 +83,7 @@ func ItemRow(i ops.ItemRecord) cli.Row {
 		cli.State("STATE", i.State),
 		cli.Figure("ATTEMPTS", i.Attempts),
 		cli.Time("FIRST FAILED", i.FirstFailedAt).Drop(3),
-		cli.Maybe("NEXT", i.NextAttemptAt).Drop(2),
+		cli.Text("NEXT", next).Drop(2),
 		cli.Long("LAST ERROR", i.LastError),
 	}
 }
