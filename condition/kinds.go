@@ -14,7 +14,7 @@ var (
 	Standby = kind("STANDBY", "alerts", Note, Watched,
 		"a worker has had no queue for long, because there are more workers than can work",
 		"stop some workers, or allow more queues at a time: queues, max_in_flight, max_servers")
-	NoFetch = kind("NO_FETCH", "dealer", Problem, Watched,
+	NoFetch = kind("NO_FETCH", "alerts", Problem, Watched,
 		"a worker has queues, and has selected and executed nothing for long",
 		"find out what its dealer does: rota worker list {task}")
 	Stalled = kind("STALLED", "dealer", Problem, Watched,

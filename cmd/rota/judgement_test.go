@@ -1,0 +1,410 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/failures"
+	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
+)
+
+// play makes a task type of its own have a condition of one kind. It may have others, too.
+type play struct {
+	settings center.Settings                            // of two queues unless it says otherwise
+	alone    bool                                       // it has no server
+	rows     string                                     // statements, in which TASK and UUID stand for the task type and its server
+	do       func(r *testRoster, task string, w string) // after the statements; w is the server
+}
+
+// long is a moment that is long over, as statements have it.
+const long = "'2020-01-01 00:00:00.000000'"
+
+func server(set string) string {
+	return "UPDATE schedule_server SET " + set + " WHERE uuid = 'UUID'"
+}
+
+func queue(set string) string {
+	return "UPDATE schedule_queue SET " + set + " WHERE task_type = 'TASK' AND queue_id = '0'"
+}
+
+func running(set string) string {
+	return "UPDATE schedule_task_running SET " + set + " WHERE task_type = 'TASK'"
+}
+
+func trigger(set string) string {
+	return "UPDATE schedule_trigger SET " + set + " WHERE target = 'TASK'"
+}
+
+func aRun(state, columns, values string) string {
+	return "INSERT INTO schedule_run (run_id, task_type, run_key, root_run_id, scheduled_at, state" + columns + ") VALUES ('TASK', 'TASK', 'k', 'TASK', " +
+		long + ", '" + state + "'" + values + ")"
+}
+
+func second(info roster.ServerInfo) func(*testRoster, string, string) {
+	return func(r *testRoster, task, _ string) {
+		info.UUID, info.TaskType, info.Host, info.JudgeDeadInterval = task+":2:00000002", task, task, time.Hour
+		_, err := r.c.Roster().Register(r.Context(), info)
+		r.must(err)
+	}
+}
+
+func backlogs(list ...ops.QueueBacklog) func(*testRoster, string, string) {
+	return func(r *testRoster, task, _ string) {
+		r.must(ops.New(r.c).Queues().SaveBacklogs(r.Context(), task, list))
+	}
+}
+
+func items(list ...failures.Item) func(*testRoster, string, string) {
+	return func(r *testRoster, task, _ string) { r.must(failures.Of(r.c.Roster()).Save(r.Context(), task, list)) }
+}
+
+// inRuns are the settings of task types that work in runs; withTrigger adds a trigger that is never due.
+var (
+	inRuns      = center.Settings{Queues: 1, Mode: center.ModeRun}
+	withTrigger = center.Settings{Queues: 1, Mode: center.ModeRun, Cron: "0 0 0 1 1 ? 2099"}
+)
+
+// plays has a play for each kind of condition that rows can have. Alerts have one each besides.
+var plays = map[string]play{
+	"STALLED":       {rows: server("in_hand = 1, oldest_in_hand_since = " + long)},
+	"CRASHES":       {rows: queue("crash_count = 9")},
+	"UNSERVED":      {alone: true},
+	"FAILING":       {rows: server("failing_since = " + long + ", failed_calls = 7, last_error = 'no'")},
+	"QUEUE_FAILING": {rows: queue("failing_since = " + long)},
+	"RUN_FAILED":    {settings: inRuns, rows: aRun(runs.Failed, ", failed_at, finished_at", ", "+long+", "+long)},
+	"RUN_CANCELLED": {settings: inRuns, rows: aRun(runs.Cancelled, ", finished_at", ", "+long)},
+	"RUN_OVERDUE":   {settings: inRuns, rows: aRun(runs.Running, ", started_at, deadline_at", ", "+long+", "+long)},
+	"RUN_STALLED":   {settings: inRuns, rows: aRun(runs.Running, ", started_at, deadline_at", ", "+long+", '2099-01-01 00:00:00.000000'")},
+	"SLOT_MISSED":   {settings: withTrigger, rows: trigger("missed = 1, missed_at = " + long)},
+	"SLOT_SKIPPED":  {settings: withTrigger, rows: trigger("skipped = 3, skipped_since = " + long)},
+	"TRIGGER_LATE":  {settings: withTrigger, rows: trigger("next_fire_at = " + long)},
+	"TRIGGER_ERROR": {settings: withTrigger, rows: trigger("status = 'ERROR', message = 'no'")},
+	"RUN_UNMADE": {settings: inRuns, do: func(r *testRoster, task, _ string) {
+		tx, err := r.c.DB().BeginTx(r.Context(), nil)
+		r.must(err)
+		_, _, err = ops.New(r.c).Runs().SubmitTx(r.Context(), tx, task, runs.Submission{})
+		r.must(err)
+		r.must(tx.Commit())
+		r.exec("UPDATE schedule_task_type SET mode = 'CONTINUOUS' WHERE task_type = '" + task + "'")
+	}},
+	"JOIN_UNMET":    {settings: center.Settings{Queues: 1, Mode: center.ModeRun, After: []runs.After{{Upstream: "run_failed"}, {Upstream: "slot_missed"}}}},
+	"PAUSED":        {rows: running("paused = TRUE")},
+	"NEVER_SERVED":  {alone: true, rows: "DELETE FROM schedule_queue WHERE task_type = 'TASK'; DELETE FROM schedule_task_running WHERE task_type = 'TASK'"},
+	"NO_ELIGIBLE":   {rows: server("state = 'PAUSED'")},
+	"SERVER_PAUSED": {rows: server("state = 'PAUSED'"), do: second(roster.ServerInfo{})},
+	"SERVER_DRAINED": {
+		do: func(r *testRoster, task, w string) {
+			second(roster.ServerInfo{})(r, task, w)
+			r.exec("UPDATE schedule_server SET state = 'DRAINING' WHERE uuid = '" + task + ":2:00000002'")
+		},
+	},
+	"SERVER_SILENT":   {rows: server("heartbeat_time = " + long)},
+	"NO_CALLS":        {rows: server("max_in_flight = 0, max_in_flight_target = 0")},
+	"PLANNER_VERSION": {rows: server("planner_version = 9")},
+	"UNWITNESSED":     {rows: server("host_name = 'TASK'"), do: second(roster.ServerInfo{Witness: "1"})},
+	"SAME_NAME":       {rows: server("name = 'pod'"), do: second(roster.ServerInfo{Name: "pod"})},
+	"REQUIRE_UNMET":   {settings: center.Settings{Queues: 2, Require: "disk=ssd"}},
+	"PIN_UNMET": {do: func(r *testRoster, task, _ string) {
+		r.must(r.c.Roster().Operator("test").PinQueue(r.Context(), task, "0", "zone=c"))
+	}},
+	"LAST_ERROR":      {rows: server("last_error = 'no'")},
+	"HUNG":            {rows: queue("cur_server = NULL") + ";" + server(`hung_queues = '["0"]'`)},
+	"NO_OWNER":        {rows: queue("cur_server = NULL")},
+	"RESERVED":        {rows: queue("cur_server = NULL, reserved_for = 'pod', reserved_until = '2099-01-01 00:00:00.000000'")},
+	"ORPHAN":          {rows: queue("cur_server = 'nobody'")},
+	"LATE_HANDOVER":   {rows: queue("req_server = 'nobody', req_since = " + long)},
+	"DEAD_ITEMS":      {do: items(failures.Item{Key: "a", QueueID: "0", State: ops.ItemDead})},
+	"RETRY_ITEMS":     {do: items(failures.Item{Key: "a", QueueID: "0", State: ops.ItemRetry})},
+	"KEY_DIVIDED":     {do: items(failures.Item{Key: "a", OrderKey: "k", QueueID: "0", State: ops.ItemRetry}, failures.Item{Key: "b", OrderKey: "k", QueueID: "1", State: ops.ItemRetry})},
+	"BACKLOG_STUCK":   {do: backlogs(ops.QueueBacklog{QueueID: "0", Items: 7, Trend: ops.BacklogStuck})},
+	"BACKLOG_GROWING": {do: backlogs(ops.QueueBacklog{QueueID: "0", Items: 7, Trend: ops.BacklogGrowing})},
+	"BACKLOG_OLD":     {do: backlogs(ops.QueueBacklog{QueueID: "0", Items: 7, Age: time.Hour})},
+	"LOAD_UNKNOWN":    {settings: center.Settings{Queues: 2, Balance: center.BalanceLoad}},
+	"LOAD_INCOMPLETE": {settings: center.Settings{Queues: 2, Balance: center.BalanceLoad}, do: backlogs(ops.QueueBacklog{QueueID: "0", Items: 7, Demand: new(1.0)})},
+	"LOAD_TOO_LARGE": {settings: center.Settings{Queues: 2, Balance: center.BalanceLoad}, do: func(r *testRoster, task, w string) {
+		second(roster.ServerInfo{})(r, task, w)
+		backlogs(ops.QueueBacklog{QueueID: "0", Items: 7, Demand: new(9.0)}, ops.QueueBacklog{QueueID: "1", Items: 7, Demand: new(0.1)})(r, task, w)
+	}},
+	"REPARTITION_WAIT": {do: func(r *testRoster, task, _ string) {
+		r.must(r.c.Roster().Operator("test").Repartition(r.Context(), task, 3, 0))
+	}},
+	"PLAN_SKIPPED":     {rows: running(`skipped = '["0"]'`)},
+	"RESIZE_WAIT":      {rows: running(`resizing = '{"0":4}'`)},
+	"REMOVAL_WAIT":     {settings: center.Settings{QueueNames: []string{"0", "1"}}, rows: running(`removing = '["0"]'`)},
+	"SETTINGS_GONE":    {rows: "DELETE FROM schedule_task_type WHERE task_type = 'TASK'"},
+	"SETTINGS_INVALID": {rows: "UPDATE schedule_task_type SET heartbeat_interval_ms = 1 WHERE task_type = 'TASK'"},
+	"SETTINGS_DIFFER":  {rows: server(`given_settings = '{"execute_number":"50"}'`)},
+	"INVALID_VALUE":    {settings: center.Settings{Queues: 1, Mode: center.ModeRun, Cron: "0 0 3 * * ?"}, rows: trigger("next_fire_at = '2099-01-01 03:00:00.000000'")},
+	"HISTORY_LOST":     {rows: "INSERT INTO schedule_environment (own_sign, lost_at, lost_task, lost_report) VALUES ('BASE', " + long + ", 'TASK', 'it was')"},
+	"DATA":             {rows: "INSERT INTO schedule_data (name, data_id, address) VALUES ('sales', 'x', 'postgres://db2/sales')"},
+}
+
+// notPlayed are the kinds without a play, with the reason.
+var notPlayed = map[string]string{
+	"KILLER":   "it is over at once; its item is DEAD_ITEMS",
+	"HEALTHY":  "it is no finding: nothing is wrong",
+	"NO_TASKS": "a roster with other kinds has task types; an empty one is compared, too",
+
+	"NO_UPSTREAM": "rota doctor alone reads a rota.yaml", "STATEMENTS": "rota doctor alone reads a rota.yaml", "CURSOR": "rota doctor alone reads a rota.yaml",
+
+	"DATA_AHEAD": "it needs a data database that has lost nothing; it is found as DATA is", "LOAD_BUDGET": "a plan must have used up the budget; it is found as LOAD_TOO_LARGE is",
+	"DATABASE": "the database itself must be so", "DURABILITY": "the database itself must be so", "POOLER": "the database itself must be so",
+	"SEARCH_PATH": "the database itself must be so", "TLS": "the database itself must be so", "CLOCK": "the database itself must be so",
+	"SCHEMA": "the database itself must be so", "PRIVILEGES": "the database itself must be so",
+}
+
+// All readers name the same kinds with the same counts of each task type, for each kind of condition that can be played.
+func TestReadersJudgeAlike(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		r := newTestRoster(t, url)
+		for _, k := range condition.Kinds() {
+			p, played := plays[k.Name]
+			_, excused := notPlayed[k.Name]
+			switch {
+			case k.ShownByAlerts() && !played:
+				p = play{do: func(r *testRoster, task, _ string) {
+					_, err := r.c.Roster().Alert(r.Context(), condition.Condition{Kind: k.Name, TaskType: task, Text: "it is"}.Complete(), time.Hour)
+					r.must(err)
+				}}
+			case played == excused:
+				t.Errorf("%s has a play: %t; a reason for none: %t", k.Name, played, excused)
+				continue
+			case excused:
+				continue
+			}
+			r.play(strings.ToLower(k.Name), p)
+		}
+		found := r.readAlike()
+		for _, k := range condition.Kinds() {
+			task := strings.ToLower(k.Name)
+			if _, excused := notPlayed[k.Name]; !excused && !slices.ContainsFunc(slices.Concat(found[task], found[""]), func(said string) bool { return strings.Contains(said+" ", " "+k.Name+" ") }) {
+				t.Errorf("%s has no %s: %q", task, k.Name, found[task])
+			}
+		}
+		r.workerSeesAlike(found)
+	})
+}
+
+// Readers of an empty roster agree, too.
+func TestReadersOfAnEmptyRosterJudgeAlike(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		r := newTestRoster(t, url)
+		r.exec("DELETE FROM schedule_server")
+		for _, task := range []string{"settle", "regions"} {
+			r.must(ops.New(r.c).Tasks().Delete(t.Context(), task, "test"))
+		}
+		if found := r.readAlike(); !slices.Contains(found[""], "NOTE NO_TASKS") {
+			t.Errorf("findings %q, want that there are no task types", found)
+		}
+	})
+}
+
+// play makes a task type and gives it its condition.
+func (s *testRoster) play(task string, p play) {
+	s.Helper()
+	if p.settings.Queues == 0 && p.settings.QueueNames == nil {
+		p.settings.Queues = 2
+	}
+	s.define(task, p.settings)
+	uuid := task + ":1:00000001"
+	if !p.alone {
+		s.serve(task, uuid)
+	}
+	for statement := range strings.SplitSeq(p.rows, ";") {
+		if statement = strings.TrimSpace(statement); statement != "" {
+			s.exec(strings.NewReplacer("TASK", task, "UUID", uuid).Replace(statement))
+		}
+	}
+	if p.do != nil {
+		p.do(s, task, uuid)
+	}
+}
+
+// sayings are what a reader says of each task type that has anything, such as "PROBLEM FAILING x2", sorted.
+type sayings map[string][]string
+
+func (s sayings) add(task, status, name string) {
+	s[task] = append(s[task], status+" "+name)
+	slices.Sort(s[task])
+}
+
+// readAlike compares what all readers of the tables say, and returns it.
+func (s *testRoster) readAlike() sayings {
+	s.Helper()
+	stdout, _, _ := s.try("doctor -o json")
+	var findings []condition.Condition
+	s.must(json.Unmarshal([]byte(stdout), &findings))
+	judged := ops.Judgement{Findings: findings}
+	want, problems, notes := sayings{}, judged.Count(condition.Problem), judged.Count(condition.Note)
+	for _, t := range judged.Tallies() {
+		want.add(t.TaskType, t.Status, t.String())
+	}
+	inTasks := maps.Clone(want)
+	delete(inTasks, "")
+	for reader, got := range map[string]sayings{
+		"rota task list -o json": s.readRecords("task list -o json"), "rota top -o json": s.readRecords("top --once -o json"),
+		"rota task list": s.readTable("task list"), "rota top": s.readTable("top --once"),
+	} {
+		if diff := cmp.Diff(inTasks, got); diff != "" {
+			s.Errorf("%s (-doctor +it):\n%s", reader, diff)
+		}
+	}
+	pages, err := console.Handler(s.c, console.Options{})
+	s.must(err)
+	marks, head := s.readPage(pages)
+	if diff := cmp.Diff(inTasks, marks); diff != "" {
+		s.Errorf("the console (-doctor +it):\n%s", diff)
+	}
+	if want := (ops.Judgement{Findings: findings, At: time.Now()}).Verdict(time.Now()); head != want {
+		s.Errorf("the console says %q, and the doctor has %d problems and %d notes: %q", head, problems, notes, want)
+	}
+	if diff := cmp.Diff(want, readMetric(s.page(pages, "/metrics"))); diff != "" {
+		s.Errorf("rota_findings (-doctor +it):\n%s", diff)
+	}
+	return want
+}
+
+// readRecords returns what the records of a command say of each task type that has anything.
+func (s *testRoster) readRecords(args string) sayings {
+	s.Helper()
+	var list []struct {
+		TaskType        string `json:"task_type"`
+		Problems, Notes []string
+		NotChecked      string `json:"not_checked"`
+	}
+	s.must(json.Unmarshal([]byte(s.run(args)), &list))
+	said := sayings{}
+	for _, t := range list {
+		for _, name := range t.Problems {
+			said.add(t.TaskType, condition.Problem, name)
+		}
+		for _, name := range t.Notes {
+			said.add(t.TaskType, condition.Note, name)
+		}
+		if t.Problems == nil || t.Notes == nil || t.NotChecked != "" {
+			s.Errorf("rota %s: %+v, want that it is known", args, t)
+		}
+	}
+	return said
+}
+
+// readTable returns the same of a table, whose columns PROBLEMS and NOTES are the last ones.
+func (s *testRoster) readTable(args string) sayings {
+	s.Helper()
+	said := sayings{}
+	lines := strings.Split(s.run(args), "\n")
+	if len(lines) < 2 {
+		return said
+	}
+	atProblems, atNotes := strings.Index(lines[0], "PROBLEMS"), strings.Index(lines[0], "NOTES")
+	for _, line := range lines[1:] {
+		if !strings.HasPrefix(line, " ") || len(line) < atNotes {
+			break
+		}
+		for status, cell := range map[string]string{condition.Problem: line[atProblems:atNotes], condition.Note: line[atNotes:]} {
+			task, names := strings.Fields(line)[0], strings.TrimSpace(cell)
+			for name := range strings.SplitSeq(names, ", ") {
+				if name != "none" {
+					said.add(task, status, name)
+				}
+			}
+		}
+	}
+	return said
+}
+
+// readPage returns the same of the marks on the first page, and its headline.
+func (s *testRoster) readPage(pages http.Handler) (marks sayings, head string) {
+	s.Helper()
+	text, said := "", sayings{}
+	eventually(s.T, "the page is known", func() bool {
+		text = s.page(pages, "/")
+		return !strings.Contains(text, "data-checking")
+	})
+	for _, row := range regexp.MustCompile(`(?s)<tr id="task-([^"]*)".*?</td>`).FindAllStringSubmatch(text, -1) {
+		for _, mark := range regexp.MustCompile(`class="mark (bad|warn)">([A-Z][^<]*)<`).FindAllStringSubmatch(row[0], -1) {
+			said.add(row[1], map[string]string{"bad": condition.Problem, "warn": condition.Note}[mark[1]], mark[2])
+		}
+	}
+	return said, regexp.MustCompile(`<h1 id="verdict">([^<]*)<`).FindStringSubmatch(text)[1]
+}
+
+func (s *testRoster) page(pages http.Handler, path string) string {
+	s.Helper()
+	r, w := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
+	r.RemoteAddr, r.Host = "127.0.0.1:50000", "localhost:8330"
+	r.Header.Set("Accept", "text/html")
+	pages.ServeHTTP(w, r)
+	return w.Body.String()
+}
+
+// metricLine is a line of rota_findings or rota_conditions.
+var metricLine = regexp.MustCompile(`(?m)^rota_(findings|conditions)\{kind="(\w+)",own_sign="BASE",status="(\w+)",task_type="(\w*)"\} (\d+)$`)
+
+// readMetric returns the same of metrics.
+func readMetric(text string) sayings {
+	said := sayings{}
+	for _, m := range metricLine.FindAllStringSubmatch(text, -1) {
+		if n, _ := strconv.Atoi(m[5]); n > 0 {
+			said.add(m[4], m[3], ops.Tally{Kind: m[2], Count: n}.String())
+		}
+	}
+	return said
+}
+
+// workerSeesAlike starts a worker of some of the task types. Its rota_conditions and its /readyz name what the doctor finds
+// of them, of the kinds that a process can see without half a minute of failures.
+func (s *testRoster) workerSeesAlike(found sayings) {
+	s.Helper()
+	tasks := []string{"run_failed", "slot_missed", "slot_skipped", "trigger_error"}
+	var file strings.Builder
+	fmt.Fprintf(&file, "database: '%s'\nhttp: 127.0.0.1:0\ntasks:\n", strings.ReplaceAll(s.url, "'", "''"))
+	for _, task := range tasks {
+		fmt.Fprintf(&file, "  %s:\n    queues: 1\n    mode: RUN\n    dealer:\n      sql:\n        select: SELECT run_id FROM schedule_run WHERE 1 = 0 AND {{mine_hash run_id}} LIMIT {{limit}}\n"+
+			"        execute: DELETE FROM schedule_run WHERE run_id IN ({{keys}})\n        key: run_id\n", task)
+	}
+	writeFile(s.T, filepath.Join(s.dir, "rota.yaml"), file.String())
+	for _, task := range tasks {
+		s.exec("DELETE FROM schedule_server WHERE task_type = '" + task + "'")
+	}
+	s.exec("UPDATE schedule_environment SET lost_at = NULL") // every worker tells of a loss, under its own task type
+	p := startWorker(s.T, s.dir)
+	want := sayings{}
+	var kinds []string
+	for _, task := range tasks {
+		want[task] = found[task]
+		kinds = append(kinds, strings.TrimPrefix(found[task][0], "PROBLEM "))
+	}
+	slices.Sort(kinds)
+	var seen sayings
+	ready := ""
+	eventually(s.T, "the worker sees what the doctor finds", func() bool {
+		if p.address() == "" || status(s.T, p.address(), "/readyz") != http.StatusOK {
+			return false
+		}
+		seen, ready = readMetric(body(s.T, p.address(), "/metrics")), strings.TrimSpace(body(s.T, p.address(), "/readyz"))
+		return cmp.Equal(want, seen) && ready == "ok; this process sees "+strings.Join(kinds, ", ")
+	})
+}
