@@ -33,10 +33,10 @@ The state of a task type is what it does:
   DRAINING  every worker drains, since the number of queues changes
   PAUSED    an operator has paused it
 
-PROBLEMS and NOTES name what is wrong with it by kind, as "rota doctor" finds it:
-the command runs the same checks. "x2" counts findings of one kind. If the checks
-fail or take longer than 10 s, both are "unknown", and a line below says why. The
-line also names findings that belong to no task type. A watch checks every 20 s.
+PROBLEMS and NOTES name what is wrong with it by kind, as "rota doctor" finds
+it: the command runs the same checks. "x2" counts findings of one kind. If the
+checks fail or take longer than 10 s, both are "unknown", and a line below says
+why. The line also names findings of no task type. A watch checks every 20 s.
 
 BACKLOG is the number of items that are left, and how long they need at their
 present rate, as the owners of the queues last counted them. With a plus sign it

@@ -40,8 +40,8 @@ after showing what would happen. ? lists all keys.
 Into a pipe, or with --once, the command prints tables of the task types and
 workers: --once prints them once, a pipe gets them at each interval.
 
-PROBLEMS and NOTES are what "rota doctor" finds, by kind; "rota task list --help"
-says more. ITEMS/S is how many items have succeeded a second since the previous
+PROBLEMS and NOTES are what "rota doctor" finds, by kind: see the help of "rota
+task list". ITEMS/S is how many items have succeeded a second since the previous
 table: items that fail do not count. A worker writes its counters about once a
 second. OLDEST is the age of the oldest call, while items are in flight.`,
 		Example: `  rota top
