@@ -174,13 +174,13 @@ func (a *alerter) checkWaits(waiting bool) {
 }
 
 // episodes tells the roster of the conditions that this server sees, and of their ends (S16). All sessions of a server
-// share it. Only the server's own goroutine uses it, except counts.
+// share it. Only the server's own goroutine uses it, except seen.
 type episodes struct {
-	open    map[string]*episode   // by the key of the condition
-	due     []condition.Condition // to be told
-	over    []pastEpisode         // to be told
-	telling []condition.Condition // by the job that runs now
-	counts  atomic.Pointer[map[string]int]
+	open    map[string]*episode                   // by the key of the condition
+	due     []condition.Condition                 // to be told
+	over    []pastEpisode                         // to be told
+	telling []condition.Condition                 // by the job that runs now
+	seen    atomic.Pointer[[]condition.Condition] // the open ones, for Conditions
 }
 
 // episode is a condition that this server sees or was told of.
@@ -211,7 +211,7 @@ const tellEvery = time.Minute
 
 func newEpisodes() *episodes {
 	e := &episodes{open: map[string]*episode{}}
-	e.counts.Store(&map[string]int{})
+	e.seen.Store(&[]condition.Condition{})
 	return e
 }
 
@@ -234,7 +234,7 @@ func (e *episodes) see(c condition.Condition, by source) {
 // forgets a reported condition when so much time has passed that another report would begin a new episode. Nobody sees
 // that condition again, so the roster is told once more if it could not be told.
 func (e *episodes) checked(by source) {
-	counts := map[string]int{}
+	var seen []condition.Condition
 	for key, one := range e.open {
 		switch {
 		case one.by == reported && one.toldAt.IsZero():
@@ -250,9 +250,9 @@ func (e *episodes) checked(by source) {
 		default:
 			one.seen = false
 		}
-		counts[one.Kind]++
+		seen = append(seen, one.Condition)
 	}
-	e.counts.Store(&counts)
+	e.seen.Store(&seen)
 }
 
 // begin begins a session. The job of the session before may not have ended, so what it was to tell is told again.

@@ -1,9 +1,11 @@
 package manager
 
 import (
-	"maps"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/runs"
 )
@@ -26,10 +28,6 @@ type Status struct {
 	FailingQueues     int           // number of queues whose calls have all failed for ten minutes
 	Hears             bool          // hints of other processes reach this one (Center.Wake)
 
-	// Conditions is the number of conditions that the server sees and that last, by kind. Each server of the task type
-	// sees those of the roster, such as a failed run. Problems of runs are at most 30 s old.
-	Conditions map[string]int
-
 	InRuns bool            // the mode is RUN, and the server has ticked
 	Sweeps int             // number of queues that this process sweeps
 	Runs   runs.TickResult // of the last tick
@@ -46,6 +44,23 @@ func (m *Manager) Status() []Status {
 	return list
 }
 
+// Conditions returns the conditions that this process sees and that last, each once, however many of its servers see it,
+// by kind.
+// They need not be about a task type that the process serves. Problems of runs are at most 30 s old. It asks no
+// database, and may be called at any time.
+func (m *Manager) Conditions() (list []condition.Condition) {
+	seen := map[string]bool{}
+	for _, s := range m.servers {
+		for _, c := range *s.episodes.seen.Load() {
+			if !seen[c.Key()] {
+				seen[c.Key()], list = true, append(list, c)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b condition.Condition) int { return strings.Compare(a.Key(), b.Key()) })
+	return list
+}
+
 func (s *server) status() Status {
 	st := Status{TaskType: s.taskType, OwnSign: s.roster.OwnSign(), State: s.state.Load().(string), MaxInFlight: -1}
 	session := s.session.Load()
@@ -56,7 +71,7 @@ func (s *server) status() Status {
 	st.Server, st.LeaseValid, st.HeartbeatAge = session.uuid, lease.valid(), lease.age()
 	st.Queues, st.Work = int(session.view.owned.Load()), s.proc.Stats()
 	st.MaxInFlight, st.InFlight = session.share.limit(), s.proc.BatchesInFlight()
-	st.Failing, st.Backlog, st.Conditions = s.failing(st.Work), s.backlog.status(), maps.Clone(*s.episodes.counts.Load())
+	st.Failing, st.Backlog = s.failing(st.Work), s.backlog.status()
 	holdings := s.proc.Queues()
 	for _, h := range holdings {
 		if h.Draining {

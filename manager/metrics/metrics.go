@@ -172,6 +172,9 @@ func (x *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, g := range runMetrics {
 		out <- g.desc
 	}
+	for _, d := range conditions {
+		out <- d
+	}
 	for _, d := range []*prometheus.Desc{transactions, attempts, databaseErrors, runsEnded} {
 		out <- d
 	}
@@ -187,6 +190,7 @@ func (x *Metrics) Collect(out chan<- prometheus.Metric) {
 	x.mu.Unlock()
 	if m != nil {
 		collectTasks(m, out)
+		collectConditions(m, c.OwnSign(), out)
 	}
 	if c != nil {
 		collectDatabase(c, out)

@@ -39,7 +39,7 @@ func itemsOf(result string, value func(manager.Status) float64) taskMetric {
 	return taskMetric{items, prometheus.CounterValue, value, result}
 }
 
-var taskMetrics = append(conditionMetrics(), []taskMetric{
+var taskMetrics = []taskMetric{
 	gauge("rota_queues_owned", "Queues that this process owns.",
 		func(s manager.Status) float64 { return float64(s.Queues) }),
 	gauge("rota_queues_draining", "Owned queues that are draining.",
@@ -89,20 +89,38 @@ var taskMetrics = append(conditionMetrics(), []taskMetric{
 	itemsOf("failed", func(s manager.Status) float64 { return float64(s.Work.FailureCount) }),
 	itemsOf("skipped", func(s manager.Status) float64 { return float64(s.Work.SkipCount) }),
 	itemsOf("dead", func(s manager.Status) float64 { return float64(s.Work.DeadCount) }),
-}...)
+}
 
-// conditionMetrics are the metrics of the kinds of conditions about which servers raise alerts.
-func conditionMetrics() (list []taskMetric) {
-	const help = "Conditions that the worker sees and that last, by kind, with the status of the kind: PROBLEM or NOTE."
+// conditions has the metric of each kind of conditions about which servers raise alerts.
+var conditions = func() map[string]*prometheus.Desc {
+	const help = "Conditions that the process sees and that last, by kind, with the status of the kind: PROBLEM or NOTE."
+	list := map[string]*prometheus.Desc{}
 	for _, k := range condition.Kinds() {
 		if k.Alert != condition.Silent {
-			desc := prometheus.NewDesc("rota_conditions", help, []string{"task_type", "own_sign", "kind"},
+			list[k.Name] = prometheus.NewDesc("rota_conditions", help, []string{"task_type", "own_sign", "kind"},
 				prometheus.Labels{"status": k.Status})
-			count := func(s manager.Status) float64 { return float64(s.Conditions[k.Name]) }
-			list = append(list, taskMetric{desc, prometheus.GaugeValue, count, k.Name})
 		}
 	}
 	return list
+}()
+
+// collectConditions counts what the process sees, of the task types that it serves also where that is nothing. A
+// condition may be about another one, such as UNSERVED.
+func collectConditions(m *manager.Manager, ownSign string, out chan<- prometheus.Metric) {
+	counts := map[[2]string]int{} // by task type and kind
+	for _, s := range m.Status() {
+		for kind := range conditions {
+			counts[[2]string{s.TaskType, kind}] = 0
+		}
+	}
+	for _, c := range m.Conditions() {
+		counts[[2]string{c.TaskType, c.Kind}]++
+	}
+	for of, n := range counts {
+		if desc := conditions[of[1]]; desc != nil { // a program may have kinds of its own
+			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), of[0], ownSign, of[1])
+		}
+	}
 }
 
 // runMetrics are the metrics of task types of mode RUN.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
 	"github.com/dutyrota/rota/cmd/rota/internal/redact"
-	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/condition"
 )
 
 // A client that is slow, idle or sends endless headers cannot hold a connection for ever.
@@ -58,10 +58,12 @@ func TestReadyzHidesTheCause(t *testing.T) {
 	err = nil
 	get(http.StatusOK, "ok\n")
 	p.seen = func() string {
-		return seen([]manager.Status{{Conditions: map[string]int{"RUN_FAILED": 1}}, {Conditions: map[string]int{"RUN_FAILED": 1, "FAILING": 1}}})
+		standby, failed := condition.Condition{Kind: "STANDBY"}.Complete(), condition.Condition{Kind: "RUN_FAILED"}.Complete()
+		standby.TaskType, failed.TaskType = "secret", "secret"
+		return seen([]condition.Condition{standby, failed, failed})
 	}
 	_, h = p.handlers(daemon.NewLogger(&log, redact.URLs))
-	get(http.StatusOK, "ok; this process sees FAILING, RUN_FAILED x2\n")
+	get(http.StatusOK, "ok; this process sees RUN_FAILED x2, STANDBY\n")
 	p.seen = nil
 	_, h = p.handlers(daemon.NewLogger(&log, redact.URLs))
 	err = notReady{"the database accepts no writes", errors.New(cause)}

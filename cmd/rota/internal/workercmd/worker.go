@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -26,6 +25,7 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/redact"
 	"github.com/dutyrota/rota/cmd/rota/internal/rostercmd"
 	"github.com/dutyrota/rota/cmd/rota/internal/verbcmd"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/manager"
@@ -172,7 +172,7 @@ func (w *worker) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	p := probes{ready: ready(m, c), seen: func() string { return seen(m.Status()) }, metrics: w.metrics(c, mx), scale: console.ScaleHandler(c), console: pages}
+	p := probes{ready: ready(m, c), seen: func() string { return seen(m.Conditions()) }, metrics: w.metrics(c, mx), scale: console.ScaleHandler(c), console: pages}
 	w.front.show(p)
 	w.front.say(p)
 	defer daemon.NotifySystemd(ctx.Done(), m.Ready, w.log)()
@@ -247,18 +247,12 @@ func ready(m *manager.Manager, c *center.Center) func(context.Context) error {
 }
 
 // seen names the conditions that the process sees, by kind. They make no worker unready.
-func seen(list []manager.Status) string {
-	counts := map[string]int{}
-	for _, s := range list {
-		for kind, n := range s.Conditions {
-			counts[kind] += n
-		}
+func seen(list []condition.Condition) string {
+	for i := range list {
+		list[i].TaskType = "" // anybody may read the answer
 	}
-	var names []string
-	for _, kind := range slices.Sorted(maps.Keys(counts)) {
-		names = append(names, ops.Tally{Kind: kind, Count: counts[kind]}.String())
-	}
-	return strings.Join(names, ", ")
+	j := ops.Judgement{Findings: list}
+	return strings.Join(append(j.Names(condition.Problem), j.Names(condition.Note)...), ", ")
 }
 
 // metrics serves those of the manager, the process, and the pools of connections for dealers.
