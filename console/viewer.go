@@ -221,9 +221,9 @@ func (v *viewer) ownSigns(ctx context.Context) []string {
 
 // nav is what the top of each page shows.
 type nav struct {
-	Signs                       []string // the environments
+	Signs                          []string // the environments
 	Servers, RunningRuns, Triggers int
-	DeadItems                   int64
+	DeadItems                      int64
 }
 
 // nav returns what the top of each page shows, of the task types that the actor may look at. It is empty until these

@@ -18,7 +18,8 @@ func TestNextAttemptOfAnItem(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		c := servedRoster(t, url)
 		must(t, failures.Of(c.Roster()).Save(t.Context(), "settle", []failures.Item{
-			{Key: "dead", QueueID: "0", State: ops.ItemDead}, {Key: "due", QueueID: "0", State: ops.ItemRetry},
+			{Key: "dead", QueueID: "0", State: ops.ItemDead},
+			{Key: "due", QueueID: "0", State: ops.ItemRetry},
 			{Key: "later", QueueID: "0", State: ops.ItemRetry, RetryIn: time.Hour},
 		}))
 		want := func(due, later string) {

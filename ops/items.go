@@ -45,8 +45,8 @@ type ItemRecord struct {
 	Now time.Time `json:"-" db:"database_time"` // the database's time of the read
 }
 
-// Next says when the item is executed again where that is no time: "never", "when" with what it waits for, or "due" if its
-// time has passed. It is empty if NextAttemptAt decides.
+// Next says when the item is executed again where that is no time: "never", "when" with what it waits for, or "due" if
+// its time has passed. It is empty if NextAttemptAt decides.
 func (i ItemRecord) Next() string {
 	switch {
 	case i.State == ItemDead:
@@ -59,8 +59,8 @@ func (i ItemRecord) Next() string {
 	return ""
 }
 
-// heldItems returns a query for failed items with what their queues wait for. While the calls of an owner do nothing but
-// fail, it only samples them (X5).
+// heldItems returns a query for failed items with what their queues wait for. While the calls of an owner do nothing
+// but fail, it only samples them (X5).
 func heldItems(items, order string) string {
 	return `SELECT {columns} FROM (SELECT i.*, {now} AS database_time, CASE
 			WHEN r.paused THEN 'the task type is resumed'
@@ -224,7 +224,8 @@ func deleteSomeItems(ctx context.Context, l *roster.LockTx, after string) (n int
 }
 
 // ItemRates computes the items that servers have done per second, from two successive readings of their counters. Items
-// that failed do not count: in an outage the rate is 0. The zero value has no earlier reading. It must not be used concurrently.
+// that failed do not count: in an outage the rate is 0. The zero value has no earlier reading. It must not be used
+// concurrently.
 type ItemRates struct {
 	at   time.Time        // the database's time of the last reading
 	done map[string]int64 // items that had succeeded at that time, by the uuid of the server

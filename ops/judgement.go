@@ -38,8 +38,8 @@ const (
 )
 
 // Judge returns what Diagnose finds now, or the judgement before if its checks succeeded and began within the given
-// time. The checks may take ten seconds. If they fail, Judge returns what was found before, with the reason why it is not
-// known whether that still holds.
+// time. The checks may take ten seconds. If they fail, Judge returns what was found before, with the reason why it is
+// not known whether that still holds.
 func (c *Client) Judge(ctx context.Context, taskType string, before Judgement, within time.Duration) Judgement {
 	began := time.Now()
 	if before.Err == nil && !before.At.IsZero() && began.Sub(before.At) < within {
@@ -125,7 +125,8 @@ func (j Judgement) Where(keep func(condition.Condition) bool) Judgement {
 	return j
 }
 
-// Of returns the judgement of a task type; for an empty name that of what belongs to no task type, such as the database.
+// Of returns the judgement of a task type; for an empty name that of what belongs to no task type, such as the
+// database.
 func (j Judgement) Of(taskType string) Judgement {
 	return j.Where(func(c condition.Condition) bool { return c.TaskType == taskType })
 }
@@ -191,7 +192,7 @@ type JudgedTask struct {
 	TaskRecord
 	Problems   []string  `json:"problems"`            // kinds, such as "FAILING" or "STALLED x2"; nil: not known
 	Notes      []string  `json:"notes"`               // likewise
-	CheckedAt  time.Time `json:"checked_at,omitzero"` // of the last checks, also if it is not known whether they still hold
+	CheckedAt  time.Time `json:"checked_at,omitzero"` // of the last checks, also if their findings may not hold any more
 	NotChecked string    `json:"not_checked"`         // why it is not known what is wrong; empty: it is known
 }
 
@@ -208,8 +209,8 @@ func (j Judgement) Tasks(list []TaskRecord, now time.Time) []JudgedTask {
 	return judged
 }
 
-// Outside returns the names of the findings that belong to no task type, such as "CLOCK", the problems first; empty: there
-// are none.
+// Outside returns the names of the findings that belong to no task type, such as "CLOCK", the problems first; empty if
+// there are none.
 func (j Judgement) Outside() string {
 	of := j.Of("")
 	return strings.Join(append(of.Names(condition.Problem), of.Names(condition.Note)...), ", ")

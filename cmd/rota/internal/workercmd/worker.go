@@ -172,7 +172,10 @@ func (w *worker) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	p := probes{ready: ready(m, c), seen: func() string { return seen(m.Conditions()) }, metrics: w.metrics(c, mx), scale: console.ScaleHandler(c), console: pages}
+	p := probes{
+		ready: ready(m, c), seen: func() string { return seen(m.Conditions()) }, metrics: w.metrics(c, mx),
+		scale: console.ScaleHandler(c), console: pages,
+	}
 	w.front.show(p)
 	w.front.say(p)
 	defer daemon.NotifySystemd(ctx.Done(), m.Ready, w.log)()
