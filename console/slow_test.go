@@ -22,8 +22,8 @@ func TestPagesOfASlowDatabase(t *testing.T) {
 			t.Parallel()
 			url, proxy := testdb.Through(t, testdb.URL(t, kind))
 			s := newSite(t, url, console.Options{})
-			pages := []string{ // each page reads the triggers for its head: theirs comes first
-				"/triggers", "/", "/task?task=settle", "/queue?task=settle&queue=1", "/workers", "/items", "/runs?task=nightly", "/run?run=nightly",
+			pages := []string{ // each page reads the triggers and the workers for its head: theirs come first
+				"/triggers", "/workers", "/", "/task?task=settle", "/queue?task=settle&queue=1", "/items", "/runs?task=nightly", "/run?run=nightly",
 				"/trigger?trigger=nightly", "/events",
 			}
 			proxy.Delay(500 * time.Millisecond) // in each direction
