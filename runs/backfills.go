@@ -323,7 +323,12 @@ func continueBackfills(ctx context.Context, t sqldb.Tx, runID string) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.ExecIn(ctx, append(ids, runID), `UPDATE schedule_backfill SET state = '`+BackfillRunning+`', message = '',
+	return continueBackfillsOf(ctx, t, append(ids, runID))
+}
+
+// continueBackfillsOf does what continueBackfills does for runs that were reopened.
+func continueBackfillsOf(ctx context.Context, t sqldb.Tx, ids []string) error {
+	_, err := t.ExecIn(ctx, ids, `UPDATE schedule_backfill SET state = '`+BackfillRunning+`', message = '',
 		ended_at = NULL, version = version + 1 WHERE state <> '`+BackfillCancelled+`'
 		AND backfill_id IN (SELECT r.backfill_id FROM schedule_run r
 			WHERE r.run_id IN ({ids}) AND r.state IN `+openStates+`)`)

@@ -4,7 +4,7 @@
 // roster.
 //
 // Package manager calls it for the sweeps of a server and for the tick; package ops calls it for operators. The rules
-// R1 to R21 are in docs/protocol.md.
+// R1 to R22 are in docs/protocol.md.
 //
 // # The life of a run
 //
@@ -89,12 +89,13 @@
 //	sweep.go          the Sweeps: a server claims a queue of the run, saves its progress and ends the sweep
 //	run_item.go       the failed items of a sweep are recorded, listed and deleted
 //	close.go          a run ends: its queues are finished, it was cancelled, or its deadline has passed
-//	operate.go        cancel, pause, rerun and acknowledge
+//	operate.go        cancel, pause, rerun and acknowledge: a run, or all runs of a graph
+//	graph.go          the graph of a run, and dependencies that are made later (R22)
 //	clean.go          retention
 //
 // Beside it:
 //
-//	runs.go           Runs: lists for operators, and the graph of a run
+//	runs.go           Runs: lists for operators
 //	problem.go        what an operator should look after, and the alerts about it
 //	dependency.go     Dependencies: the static dependencies, their order and cycles
 //	trigger.go        the record of a trigger, its validation and its row

@@ -108,21 +108,26 @@ func newGraphBuilder(ctx context.Context, l *roster.LockTx, roots []Run) (*graph
 	return g, err
 }
 
-// insert inserts the runs and edges. An edge whose dependant existed before is left out if the dependant does not wait.
+// insert inserts the runs and edges. An edge whose dependant existed before is left out if the dependant does not wait,
+// or if the new upstream waits for it: a submission or an operator can have reversed the order of the task types (R22).
 func (g *graphBuilder) insert(ctx context.Context, l *roster.LockTx) error {
 	if err := insertRunRows(ctx, l, g.runs); err != nil {
 		return err
 	}
+	err := sqldb.Insert(ctx, l.Tx, "schedule_run_dep", g.deps...)
 	for _, d := range g.lateDeps {
-		waits, err := lockRun(ctx, l.Tx, d.Run, Waiting)
-		if err != nil {
-			return err
+		waits, behind := false, []string(nil)
+		if err == nil {
+			waits, err = lockRun(ctx, l.Tx, d.Run, Waiting)
 		}
-		if waits {
-			g.deps = append(g.deps, d)
+		if err == nil && waits {
+			behind, err = allDependants(ctx, l.Tx, d.Run)
+		}
+		if err == nil && waits && !slices.Contains(behind, d.Upstream) {
+			err = sqldb.Insert(ctx, l.Tx, "schedule_run_dep", d)
 		}
 	}
-	return sqldb.Wrap(sqldb.Insert(ctx, l.Tx, "schedule_run_dep", g.deps...), "insert dependencies")
+	return sqldb.Wrap(err, "insert dependencies")
 }
 
 // keysOf returns the keys that the runs of the dependants of some runs have, with or without the keys of joins.
@@ -222,8 +227,8 @@ func newDependant(name, key string, root, first Run) Run {
 	return Run{
 		TaskType: name, Key: key, State: Waiting,
 		RootID: root.ID, ScheduledAt: root.ScheduledAt, SlotEnd: root.SlotEnd, TimeZone: root.TimeZone,
-		Backfill: root.Backfill,
-		Trigger:  first.Trigger, Priority: first.Priority, Params: first.Params, TraceParent: first.TraceParent,
+		Backfill: root.Backfill, Name: cmp.Or(root.Name, first.Name),
+		Trigger: first.Trigger, Priority: first.Priority, Params: first.Params, TraceParent: first.TraceParent,
 	}
 }
 

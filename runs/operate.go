@@ -11,34 +11,69 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
+// operation is what an operator does to a run, or to each run of a graph.
+type operation struct {
+	name, past string
+	states     []string // of the runs to which it can be done
+	// do does it under the lock row of the run's task type. It returns ErrRunState if the run is in another state.
+	do func(ctx context.Context, l *roster.LockTx, runID string, graph bool) error
+	// settle, if not nil, does what is left to do for the runs of a graph, in the same transaction.
+	settle func(ctx context.Context, t sqldb.Tx, runIDs []string) error
+	// after, if not nil, goes on with the runs after the commit. If the process ends before, a tick does it.
+	after func(c *closer, ctx context.Context, list []taskRun) error
+}
+
+var stillOpen = []string{Waiting, Ready, Running}
+
+var cancelling = operation{
+	name: "cancel", past: "cancelled", states: stillOpen,
+	do: func(ctx context.Context, l *roster.LockTx, runID string, _ bool) error {
+		return changeOpen(ctx, l, runID, `cancel_requested = TRUE`)
+	},
+	after: func(c *closer, ctx context.Context, list []taskRun) error { return c.stopRuns(ctx, idsOf(list)) },
+}
+
+func pausing(paused bool) operation {
+	verb := roster.PauseVerb(paused)
+	return operation{
+		name: verb, past: verb + "d", states: stillOpen,
+		do: func(ctx context.Context, l *roster.LockTx, runID string, _ bool) error {
+			return changeOpen(ctx, l, runID, `paused = ?`, paused)
+		},
+	}
+}
+
+var rerunning = operation{
+	name: "rerun", past: "started again", states: reopenable, do: rerun, settle: settleGraph,
+	after: (*closer).resolveAll,
+}
+
 // Cancel ends an open run at once: its unfinished queues are CANCELLED, also if other servers own them. A server with a
 // sweep notices it at its next tick or [Sweeps.Save]; its calls in flight may still take effect. Dependants under rule
 // SUCCESS fail. Cancel returns ErrRunState if the run has ended.
 func (rs *Runs) Cancel(ctx context.Context, runID, actor string) error {
-	err := rs.operate(ctx, runID, actor, "run "+runID+" was cancelled", func(ctx context.Context, l *roster.LockTx) error {
-		return changeOpen(ctx, l, runID, `cancel_requested = TRUE`)
-	})
-	if err == nil {
-		err = rs.closer.stopRun(ctx, runID)
-	}
-	return sqldb.Wrap(err, "cancel run %s", runID)
+	_, err := rs.operate(ctx, cancelling, runID, false, actor)
+	return err
+}
+
+// CancelGraph is Cancel for all open runs of the graph of a run, and returns their ids. One transaction marks all of
+// them (R22), and then each is ended. It returns ErrRunState if all have ended, and ErrGraphTooLarge for a graph of more
+// than 1,000 runs.
+func (rs *Runs) CancelGraph(ctx context.Context, runID, actor string) ([]string, error) {
+	return rs.operate(ctx, cancelling, runID, true, actor)
 }
 
 // SetPaused pauses or resumes an open run. A paused run is not opened, servers claim none of its queues, and they
 // suspend its sweeps. Its deadline does not change. SetPaused returns ErrRunState if the run has ended.
 func (rs *Runs) SetPaused(ctx context.Context, runID string, paused bool, actor string) error {
-	reason := "run " + runID + " was " + roster.PauseVerb(paused) + "d"
-	err := rs.operate(ctx, runID, actor, reason, func(ctx context.Context, l *roster.LockTx) error {
-		return changeOpen(ctx, l, runID, `paused = ?`, paused)
-	})
-	return sqldb.Wrap(err, "%s run %s", roster.PauseVerb(paused), runID)
+	_, err := rs.operate(ctx, pausing(paused), runID, false, actor)
+	return err
 }
 
-// changeOpen writes columns of an open run.
-func changeOpen(ctx context.Context, l *roster.LockTx, runID, set string, args ...any) error {
-	n, err := l.Exec(ctx, `UPDATE schedule_run SET `+set+`, version = version + 1
-		WHERE run_id = ? AND state IN `+openStates, append(args, runID)...)
-	return inState(ctx, l.Tx, runID, n > 0, err)
+// SetGraphPaused is SetPaused for all open runs of the graph of a run, in one transaction (R22), and returns their ids.
+// A run that gets into the graph later is not paused. It returns the errors of CancelGraph.
+func (rs *Runs) SetGraphPaused(ctx context.Context, runID string, paused bool, actor string) ([]string, error) {
+	return rs.operate(ctx, pausing(paused), runID, true, actor)
 }
 
 // Rerun reopens a run that is FAILED, CANCELLED, DEPENDENT_FAILED or SKIPPED (R11). Its failed and cancelled queues
@@ -50,42 +85,126 @@ func changeOpen(ctx context.Context, l *roster.LockTx, runID, set string, args .
 // ErrRunState if the run is in any other state, and ErrNoRuns if its task type has become CONTINUOUS since. A dependant
 // whose task type has become CONTINUOUS stays as it is, and so do the runs that wait only for that one.
 func (rs *Runs) Rerun(ctx context.Context, runID, actor string) error {
-	var taskType string
-	reason := "run " + runID + " was started again"
-	err := rs.operate(ctx, runID, actor, reason, func(ctx context.Context, l *roster.LockTx) error {
-		taskType = l.TaskType
-		if err := checkMode(ctx, l, taskType); err != nil { // no server would open the run (R14)
-			return err
-		}
-		ended, err := lockRun(ctx, l.Tx, runID, reopenable...)
-		if err := inState(ctx, l.Tx, runID, ended, err); err != nil {
-			return err
-		}
-		if err := reopen(ctx, l, runID, true); err != nil {
-			return err
-		}
-		return continueBackfills(ctx, l.Tx, runID)
-	})
-	if err == nil {
-		err = rs.closer.resolveAll(ctx, []taskRun{{runID, taskType}})
-	}
-	return sqldb.Wrap(err, "rerun %s", runID)
+	_, err := rs.operate(ctx, rerunning, runID, false, actor)
+	return err
 }
 
-// operate runs f under the lock row of the run's task type, and records an event of the operator.
-func (rs *Runs) operate(ctx context.Context, runID, actor, reason string,
-	f func(context.Context, *roster.LockTx) error,
-) error {
+// RerunGraph is Rerun for all runs of the graph of a run that can be reopened, in one transaction (R22), and returns
+// their ids. It returns the errors of CancelGraph.
+func (rs *Runs) RerunGraph(ctx context.Context, runID, actor string) ([]string, error) {
+	return rs.operate(ctx, rerunning, runID, true, actor)
+}
+
+// operate does something to a run, or to all runs of its graph to which it can be done, in one transaction under the
+// lock rows of their task types. It records an event of the operator for each of them, and returns their ids.
+func (rs *Runs) operate(ctx context.Context, op operation, runID string, graph bool, actor string) ([]string, error) {
+	var changed []taskRun
+	what := "run " + runID
+	f := func(ctx context.Context, l *roster.LockTx, list []Run, _ []Dep) (err error) {
+		changed, err = op.all(ctx, l, list, graph, actor)
+		return err
+	}
+	var err error
+	if graph {
+		what = "the graph of " + what
+		if _, err = rs.readRun(ctx, runID); err == nil { // edges may name a run that retention has deleted
+			err = rs.underGraph(ctx, []string{runID}, f)
+		}
+	} else {
+		err = rs.underRun(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
+			return f(ctx, l, []Run{{ID: runID, TaskType: l.TaskType}}, nil)
+		})
+	}
+	if err == nil && op.after != nil {
+		err = op.after(rs.closer, ctx, changed)
+	}
+	return idsOf(changed), sqldb.Wrap(err, "%s %s", op.name, what)
+}
+
+// all does it to a run or to the runs of a graph to which it can be done, and returns these.
+func (op operation) all(ctx context.Context, l *roster.LockTx, list []Run, graph bool, actor string,
+) (changed []taskRun, err error) {
+	for _, r := range list {
+		if graph && !slices.Contains(op.states, r.State) {
+			continue
+		}
+		of := l.Of(r.TaskType)
+		err := op.do(ctx, of, r.ID, graph)
+		if graph && (errors.Is(err, ErrRunState) || errors.Is(err, ErrNoRuns)) {
+			continue // it has ended meanwhile, or its task type has no runs any more (R14)
+		}
+		if err == nil {
+			reason := "run " + r.ID + " was " + op.past
+			err = of.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: reason})
+		}
+		if err != nil {
+			return nil, err
+		}
+		changed = append(changed, taskRun{r.ID, r.TaskType})
+	}
+	switch {
+	case len(changed) == 0:
+		return nil, fmt.Errorf("%w: no run of the graph can be %s", ErrRunState, op.past)
+	case graph && op.settle != nil:
+		err = op.settle(ctx, l.Tx, idsOf(changed))
+	}
+	return changed, err
+}
+
+func idsOf(list []taskRun) []string {
+	ids := make([]string, len(list))
+	for i, r := range list {
+		ids[i] = r.ID
+	}
+	return ids
+}
+
+// changeOpen writes columns of an open run.
+func changeOpen(ctx context.Context, l *roster.LockTx, runID, set string, args ...any) error {
+	n, err := l.Exec(ctx, `UPDATE schedule_run SET `+set+`, version = version + 1
+		WHERE run_id = ? AND state IN `+openStates, append(args, runID)...)
+	return inState(ctx, l.Tx, runID, n > 0, err)
+}
+
+// rerun reopens a run, and without graph its dependants. The other runs of a graph are reopened by themselves.
+func rerun(ctx context.Context, l *roster.LockTx, runID string, graph bool) error {
+	if err := checkMode(ctx, l, l.TaskType); err != nil { // no server would open the run (R14)
+		return err
+	}
+	ended, err := lockRun(ctx, l.Tx, runID, reopenable...)
+	if err := inState(ctx, l.Tx, runID, ended, err); err != nil {
+		return err
+	}
+	r, err := runRow(ctx, l, runID)
+	if err != nil {
+		return err
+	}
+	if err := reopen(ctx, l, runID, !graph || r.skippedSlot()); err != nil || graph {
+		return err
+	}
+	return continueBackfills(ctx, l.Tx, runID)
+}
+
+// settleGraph makes the reopened runs of a graph wait that depend on another one of them: a run under rule FINISHED may
+// have been reopened before its upstream.
+func settleGraph(ctx context.Context, t sqldb.Tx, ids []string) error {
+	marks := sqldb.Marks(len(ids))
+	_, err := t.Exec(ctx, `UPDATE schedule_run SET state = '`+Waiting+`' WHERE run_id IN (`+marks+`)
+		AND state = '`+Ready+`' AND run_id IN (SELECT d.run_id FROM schedule_run_dep d WHERE d.upstream_run_id IN (`+marks+`))`,
+		append(sqldb.Args(ids), sqldb.Args(ids)...)...)
+	if err != nil {
+		return err
+	}
+	return continueBackfillsOf(ctx, t, ids)
+}
+
+// underRun runs f under the lock row of a run's task type.
+func (rs *Runs) underRun(ctx context.Context, runID string, f func(context.Context, *roster.LockTx) error) error {
 	r, err := rs.readRun(ctx, runID)
 	if err != nil {
 		return err
 	}
-	return rs.roster.UnderLock(ctx, r.TaskType, func(ctx context.Context, l *roster.LockTx) error {
-		if err := f(ctx, l); err != nil {
-			return err
-		}
-		return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: reason})
-	})
+	return rs.roster.UnderLock(ctx, r.TaskType, f)
 }
 
 // reopenable are the states of the runs that a rerun reopens.
@@ -99,7 +218,7 @@ func reopen(ctx context.Context, l *roster.LockTx, runID string, dependants bool
 	if err != nil {
 		return err
 	}
-	skippedSlot := r.State == Skipped && r.RootID == runID && r.Trigger != ""
+	skippedSlot := r.skippedSlot()
 	if skippedSlot {
 		if _, err := forgetSkipped(ctx, l, r.Trigger); err != nil {
 			return err
@@ -121,6 +240,9 @@ func reopen(ctx context.Context, l *roster.LockTx, runID string, dependants bool
 	}
 	return resetDependants(ctx, l, runID)
 }
+
+// skippedSlot reports whether the run is that of a slot that was SKIPPED: it has no dependants yet.
+func (r Run) skippedSlot() bool { return r.State == Skipped && r.RootID == r.ID && r.Trigger != "" }
 
 // reopenQueues lets the queues begin again that failed or were cancelled. Their failed items, and the number of these,
 // stay until a sweep has been through the whole queue, so that the next sweep need not find out again which items fail.
@@ -235,7 +357,7 @@ func (rs *Runs) Ack(ctx context.Context, runID, actor string) error {
 
 // ack is Ack, and with all it also acknowledges the earlier submitted runs.
 func (rs *Runs) ack(ctx context.Context, runID, actor string, all bool) error {
-	err := rs.operate(ctx, runID, actor, "acknowledged: "+runID, func(ctx context.Context, l *roster.LockTx) error {
+	err := rs.underRun(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
 		failed, err := lockRun(ctx, l.Tx, runID, Failed, DependentFailed, Cancelled)
 		if err := inState(ctx, l.Tx, runID, failed, err); err != nil {
 			return err
@@ -248,7 +370,10 @@ func (rs *Runs) ack(ctx context.Context, runID, actor string, all bool) error {
 		if err == nil && n+more == 0 {
 			err = ErrNoProblem
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: "acknowledged: " + runID})
 	})
 	return sqldb.Wrap(err, "acknowledge run %s", runID)
 }

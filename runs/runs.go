@@ -27,6 +27,7 @@ type Filter struct {
 	State    string // one of the Run constants
 	Backfill string // the id of a backfill
 	Trigger  string // the name of a trigger
+	Name     string // the name of a graph
 }
 
 // Record is a run and its progress. While the run is RUNNING, ItemsDone and ItemsFailed are sums over its queues,
@@ -62,6 +63,7 @@ func (rs *Runs) List(ctx context.Context, f Filter, limit int) ([]Record, error)
 	w.Equal("state", f.State)
 	w.Equal("backfill_id", f.Backfill)
 	w.Equal("trigger_name", f.Trigger)
+	w.Equal("graph_name", f.Name)
 	list, err := sqldb.Records[Record](ctx, rs.db, fmt.Sprintf(`SELECT {columns} FROM (
 		SELECT r.*, t.queues_pending, t.queues_running, t.queues_done, t.queues_failed, t.queues_cancelled,
 			t.swept_done, t.swept_failed, t.swept_at_least, t.queue_error, {now} AS database_time
@@ -86,9 +88,9 @@ func (rs *Runs) List(ctx context.Context, f Filter, limit int) ([]Record, error)
 	return list, sqldb.Wrap(err, "list the runs")
 }
 
-// Find returns the run with the given id, or the newest run of the task type with the given name. It returns
-// ErrNoRunOrTask if there is neither, and ErrNoRunYet if the task type has had no run. It refuses a task type of mode
-// CONTINUOUS.
+// Find returns the run with the given id, or the newest run of the task type or else of the graphs with the given name.
+// It returns ErrNoRunOrTask if there is none of these, and ErrNoRunYet if the task type has had no run. It refuses a
+// task type of mode CONTINUOUS.
 func (rs *Runs) Find(ctx context.Context, name string) (Record, error) {
 	run, err := rs.Get(ctx, name)
 	if !errors.Is(err, ErrUnknownRun) {
@@ -97,6 +99,10 @@ func (rs *Runs) Find(ctx context.Context, name string) (Record, error) {
 	run, err = rs.Latest(ctx, name)
 	switch {
 	case errors.Is(err, roster.ErrUnknownTask):
+		named, listErr := rs.List(ctx, Filter{Name: name}, 1)
+		if listErr != nil || len(named) > 0 && name != "" {
+			return slices.Concat(named, []Record{{}})[0], listErr
+		}
 		err = fmt.Errorf("find run %s in own_sign %s: %w", name, rs.ownSign, ErrNoRunOrTask)
 	case errors.Is(err, ErrUnknownRun):
 		err = fmt.Errorf("find the newest run of %s$%s: %w", name, rs.ownSign, ErrNoRunYet)
@@ -157,47 +163,6 @@ func (rs *Runs) Days(ctx context.Context, days int) ([]Day, error) {
 		WHERE own_sign = ? AND scheduled_at >= ? GROUP BY task_type, `+rs.db.ScheduledDay+`, state
 		) x ORDER BY task_type, day, state`, rs.ownSign, rs.db.Time(first))
 	return list, sqldb.Wrap(err, "count the runs by day")
-}
-
-// maxGraphRuns bounds the runs of a graph that Graph reads. No reader could follow a larger graph.
-const maxGraphRuns = 1_000
-
-// Graph returns a run, its direct and indirect upstreams and dependants in the order in which they were made, and the
-// edges between them. It returns ErrUnknownRun if the run does not exist.
-func (rs *Runs) Graph(ctx context.Context, runID string) (runs []Run, deps []Dep, err error) {
-	if _, err := rs.readRun(ctx, runID); err != nil {
-		return nil, nil, err
-	}
-	ids, edges := []string{runID}, map[Dep]bool{}
-	for front := ids; len(front) > 0 && len(ids) < maxGraphRuns; {
-		found, err := rs.edges(ctx, front)
-		if err != nil {
-			return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
-		}
-		known := len(ids)
-		for _, d := range found {
-			if !edges[d] {
-				edges[d], deps = true, append(deps, d)
-			}
-			for _, id := range []string{d.Run, d.Upstream} {
-				if !slices.Contains(ids, id) {
-					ids = append(ids, id)
-				}
-			}
-		}
-		front = ids[known:]
-	}
-	runs, err = sqldb.Records[Run](ctx, rs.db, `SELECT {columns} FROM schedule_run
-		WHERE run_id IN (`+sqldb.Marks(len(ids))+`) ORDER BY run_id`, sqldb.Args(ids)...)
-	return runs, deps, sqldb.Wrap(err, "read the graph of run %s", runID)
-}
-
-// edges returns the edges from or to one of the runs.
-func (rs *Runs) edges(ctx context.Context, runIDs []string) ([]Dep, error) {
-	marks := sqldb.Marks(len(runIDs))
-	return sqldb.Records[Dep](ctx, rs.db, `SELECT {columns} FROM schedule_run_dep
-		WHERE run_id IN (`+marks+`) OR upstream_run_id IN (`+marks+`) ORDER BY run_id, upstream_run_id`,
-		append(sqldb.Args(runIDs), sqldb.Args(runIDs)...)...)
 }
 
 // QueueRun is a queue in one of the runs of its task type.

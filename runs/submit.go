@@ -16,15 +16,19 @@ import (
 )
 
 const (
-	maxRunID    = 36  // bytes
-	maxRunKey   = 200 // bytes; the column also holds the keys of triggers, which append a slot to an id
-	maxAttempts = 1_000
+	maxRunID     = 36  // bytes
+	maxRunKey    = 200 // bytes; the column also holds the keys of triggers, which append a slot to an id
+	maxGraphName = 100 // bytes
+	maxAttempts  = 1_000
 )
 
 // Submission is what a caller of Submit asks for. The zero value asks for a run without a key, which begins as soon
 // as it can.
 type Submission struct {
-	Key    string `json:"-"`                // there is one run per key; without a key each call makes a run
+	Key string `json:"-"` // there is one run per key; without a key each call makes a run
+	// Name is a name for the graph of the run, which its dependants have, too (R22). Several graphs may have one name, such
+	// as those of each night. Defaults to the name of the runs in After.
+	Name   string `json:"name,omitempty"`
 	Params string `json:"params,omitempty"` // for the dealer
 	// TraceParent is the trace context of the caller, as the header traceparent of W3C Trace Context has it. The span of
 	// the run is its child, and the batches of the run link to it. Defaults to none.
@@ -50,6 +54,11 @@ func (s Submission) validate() error {
 	case !s.EndBefore.IsZero() && !s.EndBefore.After(s.NotBefore):
 		return fmt.Errorf("end_before (%s) must be after not_before (%s)", instant(s.EndBefore), instant(s.NotBefore))
 	}
+	if s.Name != "" {
+		if err := roster.ValidName("name", s.Name, maxGraphName); err != nil {
+			return err
+		}
+	}
 	if s.TraceParent != "" && !traceParent.MatchString(s.TraceParent) {
 		return fmt.Errorf("trace_parent (%.60q) must be a traceparent: version, trace id, parent id and flags in "+
 			"lower-case hexadecimal digits, such as 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", s.TraceParent)
@@ -60,7 +69,7 @@ func (s Submission) validate() error {
 // run returns the run that is asked for, with its times at the database's resolution.
 func (s Submission) run() Run {
 	return Run{
-		Key: s.Key, Params: s.Params, TraceParent: s.TraceParent, Priority: s.Priority, MaxAttempts: s.MaxAttempts,
+		Key: s.Key, Name: s.Name, Params: s.Params, TraceParent: s.TraceParent, Priority: s.Priority, MaxAttempts: s.MaxAttempts,
 		NotBefore: s.NotBefore.UTC().Truncate(time.Microsecond), EndBefore: s.EndBefore.UTC().Truncate(time.Microsecond),
 	}
 }
@@ -153,11 +162,26 @@ func submitRun(ctx context.Context, l *roster.LockTx, r Run, after []string, act
 	if len(after) > 0 {
 		r.State = Waiting
 	}
+	if r.Name == "" {
+		if r.Name, err = nameOf(ctx, l, after); err != nil {
+			return "", false, err
+		}
+	}
 	if err := insertRuns(ctx, l, []Run{r}, after); err != nil || actor == "" {
 		return r.ID, false, err
 	}
 	reason := "run " + r.ID + " was submitted"
 	return r.ID, false, l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: reason})
+}
+
+// nameOf returns the name of the graph of some runs: that of the first of them that has one.
+func nameOf(ctx context.Context, l *roster.LockTx, runIDs []string) (string, error) {
+	names, err := sqldb.RecordsIn[string](ctx, l, runIDs, `SELECT graph_name FROM schedule_run
+		WHERE run_id IN ({ids}) AND graph_name <> '' ORDER BY run_id`)
+	if err != nil || len(names) == 0 {
+		return "", sqldb.Wrap(err, "read the names of the graphs")
+	}
+	return names[0], nil
 }
 
 // reopenSkipped reopens a run if it is SKIPPED: its slot gets a run after all.

@@ -540,6 +540,7 @@ func (w *writers) runs() map[string]textWriter {
 		"params in a transaction": {[]string{"schedule_submission.request"}, func(text string) error { return submitTx(runs.Submission{Params: text}) }},
 		"key of a run":            {[]string{"schedule_run.run_key"}, func(text string) error { return submit(func(s *runs.Submission) { s.Key = text }) }},
 		"params of a run":         {[]string{"schedule_run.params"}, func(text string) error { return submit(func(s *runs.Submission) { s.Params = text }) }},
+		"name of a graph":         {[]string{"schedule_run.graph_name"}, func(text string) error { return submit(func(s *runs.Submission) { s.Name = text }) }},
 		"trace context of a run":  {[]string{"schedule_run.trace_parent"}, func(text string) error { return submit(func(s *runs.Submission) { s.TraceParent = text }) }},
 		"upstream of a run":       {[]string{"schedule_run.run_key"}, func(text string) error { return submit(func(s *runs.Submission) { s.After = []string{text} }) }},
 		"operator of a run":       {[]string{"schedule_event.actor"}, func(text string) error { return submit(func(s *runs.Submission) { s.Actor = text }) }},

@@ -63,6 +63,7 @@
 //
 //	cases_run.go            a run from its submission to its end (R1, R4, R6)
 //	cases_run_submit_tx.go  runs that are submitted in transactions of the user (R21)
+//	cases_run_graph.go      what is done to all runs of a graph, and dependencies that are made later (R22)
 //	cases_run_sweep.go      claims, fenced sweeps, cursors, attempts (R7, R8, R11)
 //	cases_run_end.go        how runs end, are repeated and are deleted (R9 to R12)
 //	cases_run_problem.go    failed and overdue runs, missed slots, and how they end (R19)

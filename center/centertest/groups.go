@@ -236,6 +236,10 @@ var groups = map[string]group{
 	"submissions":      {run: testSubmitTx, about: Session},
 	"submission waits": {run: testSubmitTxWaits},
 
+	// cases_run_graph.go
+	"run graph":  {run: testRunGraph},
+	"run depend": {run: testDepend},
+
 	// cases_run_skip.go
 	"skipped runs":  {run: testSkippedRuns, about: Clock},
 	"skipped slots": {run: testSkippedSlots, about: Clock},

@@ -69,6 +69,48 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R22", "an edge that closes a cycle",
+		"Depend", "if path := runPath(deps, upstreamID, runID); path != nil {",
+		"if path := runPath(deps, upstreamID, upstreamID); path == nil {",
+		"TestConformance",
+	},
+	{
+		"R22", "two edges at once close a cycle that neither sees",
+		"underGraph", "if err := lockTask(ctx, l, name); err != nil {",
+		"if err := error(nil); err != nil {",
+		"TestConformance",
+	},
+	{
+		"R22", "an edge to an upstream that has failed lets the run begin",
+		"Depend", "err = rs.closer.resolveAll(ctx, []taskRun{{runID, taskType}})",
+		"_ = taskType",
+		"TestConformance",
+	},
+	{
+		"R22", "a READY run begins before its new upstream has ended",
+		"Depend", "if err := waitAgain(ctx, l.Tx, r); err != nil {",
+		"if err := error(nil); err != nil {",
+		"TestConformance",
+	},
+	{
+		"R22", "a reopened run begins before its upstream",
+		"all", "case graph && op.settle != nil:",
+		"case false:",
+		"TestConformance",
+	},
+	{
+		"R22", "a run that is made later closes a cycle",
+		"insert", "!slices.Contains(behind, d.Upstream)",
+		"(len(behind) < 0 || true)",
+		"TestConformance",
+	},
+	{
+		"R22", "a part of a graph is changed that is too large",
+		"graph", "ids, err = ids[:min(len(ids), maxGraphRuns)], ErrGraphTooLarge",
+		"ids, front = ids[:min(len(ids), maxGraphRuns)], nil",
+		"TestConformance",
+	},
+	{
 		"R5", "a failure reaches direct dependants only",
 		"resolveAll", "runs = append(runs, next...)",
 		"_ = next",

@@ -163,6 +163,12 @@ func (l *LockTx) NextInstant() time.Time {
 	return l.Now.Add(l.instants)
 }
 
+// Of returns the transaction for another task type. The transaction holds the lock row of that one, too, and has not
+// read it: the caller uses the names and the clock only.
+func (l *LockTx) Of(taskType string) *LockTx {
+	return &LockTx{Tx: l.Tx, TaskType: taskType, OwnSign: l.OwnSign, Now: l.Now, instants: l.instants}
+}
+
 // InOwnSign returns the transaction for the roster of the same task type in another own_sign, after taking the lock
 // row of that roster, too. For its own own_sign it returns itself.
 func (l *LockTx) InOwnSign(ctx context.Context, ownSign string) (*LockTx, error) {

@@ -567,6 +567,7 @@ CREATE TABLE IF NOT EXISTS schedule_run (
     own_sign         VARCHAR(50)  NOT NULL DEFAULT 'BASE',                   -- environment
     run_key          VARCHAR(255) NOT NULL,                                  -- a task type has one run per key
     root_run_id      VARCHAR(36)  NOT NULL,                                  -- run that this one was created with, or its own run_id
+    graph_name       VARCHAR(150) NOT NULL DEFAULT '',                       -- name of its graph, or empty
     trigger_name     VARCHAR(150) NULL,                                      -- trigger that fired it or its root, or NULL
     backfill_id      VARCHAR(36)  NULL,                                      -- backfill that made it or its root, or NULL
     scheduled_at     DATETIME(6)  NOT NULL,                                  -- slot of the trigger, or when it was submitted

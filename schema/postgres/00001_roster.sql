@@ -563,6 +563,7 @@ CREATE TABLE schedule_run (
     own_sign         text COLLATE "C" NOT NULL DEFAULT 'BASE',            -- environment
     run_key          text COLLATE "C" NOT NULL,                           -- a task type has one run per key
     root_run_id      text COLLATE "C" NOT NULL,                           -- run that this one was created with, or its own run_id
+    graph_name       text COLLATE "C" NOT NULL DEFAULT '',                -- name of its graph, or empty
     trigger_name     text COLLATE "C" NULL,                               -- trigger that fired it or its root, or NULL
     backfill_id      text COLLATE "C" NULL,                               -- backfill that made it or its root, or NULL
     scheduled_at     timestamptz(6)   NOT NULL,                           -- slot of the trigger, or when it was submitted

@@ -567,6 +567,7 @@ CREATE TABLE schedule_run (
     own_sign         TEXT    NOT NULL DEFAULT 'BASE',                     -- environment
     run_key          TEXT    NOT NULL,                                    -- a task type has one run per key
     root_run_id      TEXT    NOT NULL,                                    -- run that this one was created with, or its own run_id
+    graph_name       TEXT    NOT NULL DEFAULT '',                         -- name of its graph, or empty
     trigger_name     TEXT    NULL,                                        -- trigger that fired it or its root, or NULL
     backfill_id      TEXT    NULL,                                        -- backfill that made it or its root, or NULL
     scheduled_at     TEXT    NOT NULL,                                    -- slot of the trigger, or when it was submitted
