@@ -25,6 +25,9 @@ type Change struct {
 	Version   string   // of what was read, to notice later changes; "0" if nothing exists yet; empty if they do not matter
 	Objects   []Object // what it is done to, at least one
 
+	// List says that the objects are a list for programs, even if there is one.
+	List bool
+
 	// Everywhere says that the change holds in all environments of the database: the right is needed in each of them.
 	Everywhere bool
 
@@ -34,6 +37,9 @@ type Change struct {
 	// Step is called between two steps of a change of many things, with what was done so far, by the goroutine that
 	// called Do. If it returns true, the change stops, and [Done.Rest] is what is left. Defaults to going on.
 	Step func(Done) bool
+
+	// all, if not nil, makes the changes of the objects together, and returns the ids of those that it has changed.
+	all func(ctx context.Context, actor string) ([]string, error)
 
 	args any
 }
@@ -109,6 +115,9 @@ func (d Done) String() string {
 // Do makes the change for each object, even if it fails for another one, such as a server that has left meanwhile. It
 // returns what was done, also in part, and the errors joined. The events name the actor.
 func (c *Change) Do(ctx context.Context, actor string) (done []Done, err error) {
+	if c.all != nil && !c.Nothing() {
+		return c.doAll(ctx, actor)
+	}
 	var errs []error
 	for _, o := range c.Objects {
 		d, err := o.change(ctx, actor)
@@ -118,6 +127,31 @@ func (c *Change) Do(ctx context.Context, actor string) (done []Done, err error) 
 		errs = append(errs, err)
 	}
 	return done, errors.Join(errs...)
+}
+
+// doAll makes the changes of all objects together. An object can have changed since the change was prepared, and there
+// can be more of them.
+func (c *Change) doAll(ctx context.Context, actor string) (done []Done, err error) {
+	changed, err := c.all(ctx, actor)
+	if len(changed) == 0 {
+		return nil, err
+	}
+	for _, o := range c.Objects {
+		at := slices.Index(changed, o.ID)
+		d := Done{}
+		if at < 0 {
+			o.do = nil
+			d.Text = o.would()
+		} else {
+			changed = slices.Delete(changed, at, at+1)
+			d.Text = o.text(o.Past)
+		}
+		done = append(done, c.complete(o, d))
+	}
+	for _, id := range changed {
+		done = append(done, c.complete(Object{Name: id, Past: c.Objects[0].Past}, Done{}))
+	}
+	return done, err
 }
 
 func (o Object) change(ctx context.Context, actor string) (Done, error) {

@@ -37,17 +37,38 @@ func ReadRunDetails(ctx context.Context, c *Client, name string) (d RunDetails, 
 	if d.FailedItems, err = c.Runs().FailedItems(ctx, runs.FailedItemFilter{RunID: d.Run.ID}, shownItems); err != nil {
 		return d, err
 	}
-	if d.Graph.Runs, d.Graph.Deps, err = c.Runs().Graph(ctx, d.Run.ID); err != nil || d.Run.Ended() {
+	d.Graph, err = ReadRunGraph(ctx, c, d.Run.ID)
+	if errors.Is(err, runs.ErrGraphTooLarge) {
+		err = nil // a part of it is enough here
+	}
+	if err != nil || d.Run.Ended() {
 		return d, err
 	}
 	d.Blocker, err = FindBlocker(ctx, c, d.Run)
 	return d, err
 }
 
-// RunGraph is a run with all runs that it depends on and that depend on it.
+// RunGraph is a run with all runs that dependencies connect with it (R22).
 type RunGraph struct {
 	Runs []runs.Run
 	Deps []runs.Dep
+}
+
+// ReadRunGraph reads the graph of runs with the given ids. It leaves out runs that retention has deleted, and returns
+// runs.ErrUnknownRun if none of them is left, and runs.ErrGraphTooLarge with a part of a graph of more than 1,000 runs.
+func ReadRunGraph(ctx context.Context, c *Client, runIDs ...string) (g RunGraph, err error) {
+	g.Runs, g.Deps, err = c.Runs().Graph(ctx, runIDs...)
+	return g, err
+}
+
+// Ended reports whether all runs have ended.
+func (g RunGraph) Ended() bool {
+	return !slices.ContainsFunc(g.Runs, func(r runs.Run) bool { return !r.Ended() })
+}
+
+// Failed returns the runs that have ended and not succeeded, each after its upstreams.
+func (g RunGraph) Failed() []runs.Run {
+	return slices.DeleteFunc(g.Sorted(), func(r runs.Run) bool { return !r.Ended() || r.State == runs.Success })
 }
 
 // RunUpstreams holds the rules of the dependencies, by the id of the run and the id of its upstream.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dutyrota/rota/center"
@@ -12,7 +13,20 @@ import (
 	"github.com/dutyrota/rota/runs"
 )
 
-const runHelp = "RUN is the id of a run, or a task type, which stands for its newest run."
+const runHelp = `RUN is the id of a run, or a task type, which stands for its newest run, or the
+name of graphs: the newest run with that name.`
+
+// graphHelp is the help of a verb that can do its thing to all runs of a graph.
+const graphHelp = `With --graph it is done to all runs that dependencies connect with RUN, in one
+transaction: to all of them or to none. --dry-run lists them. A run that gets
+into the graph later is not changed.
+
+` + runHelp
+
+// Reach says to which runs a verb does its thing.
+type Reach struct {
+	Graph bool `flag:"graph" json:"-" help:"all runs that dependencies connect with it, in one transaction"`
+}
 
 func runExample(verb string) string {
 	return fmt.Sprintf("  rota run %[1]s reindex\n  rota run %[1]s 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c", verb)
@@ -23,6 +37,7 @@ type SubmitRun struct {
 	TaskType  string   `arg:"TASK" of:"run task" json:"-"`
 	Key       string   `flag:"key" json:"-" help:"there is one run per key; without a key each call makes a run"`
 	Params    string   `flag:"params" json:"-" long:"yes" help:"parameters for the dealer: any text, such as JSON"`
+	Name      string   `flag:"name" json:"-" help:"name of the graph: the dependants have it, too; left out: that of the runs in --after"`
 	After     []string `flag:"after" of:"run" form:"-" json:"-" help:"run to wait for, by its id or its task type; repeatable"`
 	Priority  int      `flag:"priority" json:"-" help:"the highest priority is opened first"`
 	NotBefore string   `flag:"not-before" json:"-" help:"time before which the run does not start, or a duration from now"`
@@ -47,7 +62,7 @@ A time is in RFC 3339.
 With --wait the exit code is 0 if the run succeeds, as with "rota run wait".`,
 	Example: `  rota run submit reindex
   rota run submit reindex --key 2026-11-21 --params '{"full": true}' --wait
-  rota run submit report --after $(rota run submit reindex)
+  rota run submit report --after $(rota run submit reindex --name rebuild)
   rota run submit import --priority 5 --not-before 2h --deadline 8h --attempts 1`,
 })
 
@@ -104,7 +119,7 @@ func (a SubmitRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 // submission reads the values. A duration is added to this computer's clock, because its user looks at that clock.
 func (a SubmitRun) submission() (s runs.Submission, err error) {
 	s = runs.Submission{
-		Key: a.Key, Params: a.Params, TraceParent: a.TraceParent, Priority: a.Priority, MaxAttempts: a.Attempts,
+		Key: a.Key, Name: a.Name, Params: a.Params, TraceParent: a.TraceParent, Priority: a.Priority, MaxAttempts: a.Attempts,
 	}
 	var early, late error
 	s.NotBefore, early = timeFrom("not-before", a.NotBefore)
@@ -131,6 +146,7 @@ func timeFrom(name, text string) (time.Time, error) {
 // CancelRun ends an open run.
 type CancelRun struct {
 	Run string `arg:"RUN" of:"open run" json:"-"`
+	Reach
 }
 
 var cancelRun = verb[CancelRun](Verb{
@@ -138,18 +154,21 @@ var cancelRun = verb[CancelRun](Verb{
 	Short: "Cancel an open run",
 	Effect: "It ends at once. Workers at work on it stop within two seconds; what they have started may still take " +
 		"effect. Runs that need its success fail. A rerun goes on where it was.",
-	Help:    runHelp,
+	Help:    graphHelp,
 	Example: runExample("cancel"),
 })
 
 // Prepare implements Operation.
 func (a CancelRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	return runChange(ctx, c, a.Run, cancelRun, "cancelled", "", (*runs.Runs).Cancel)
+	return a.change(ctx, c, a.Run, runVerb{
+		Verb: cancelRun, past: "cancelled", one: (*runs.Runs).Cancel, all: (*runs.Runs).CancelGraph,
+	})
 }
 
 // RerunRun lets a run go on that failed or was cancelled or skipped.
 type RerunRun struct {
 	Run string `arg:"RUN" of:"ended run" json:"-"`
+	Reach
 }
 
 var rerunRun = verb[RerunRun](Verb{
@@ -158,18 +177,22 @@ var rerunRun = verb[RerunRun](Verb{
 	Effect: "Its failed and cancelled queues run again, each from its current position. Queues that are done stay " +
 		"done. A run that was SKIPPED starts when no other run of its task type is RUNNING. The runs that failed or were " +
 		"skipped because of it wait for it again.",
-	Help:    runHelp,
+	Help:    graphHelp,
 	Example: runExample("rerun"),
 })
 
 // Prepare implements Operation.
 func (a RerunRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	return runChange(ctx, c, a.Run, rerunRun, "reopened", "the queues that were not done run again", (*runs.Runs).Rerun)
+	return a.change(ctx, c, a.Run, runVerb{
+		Verb: rerunRun, past: "reopened", effect: "the queues that were not done run again",
+		one: (*runs.Runs).Rerun, all: (*runs.Runs).RerunGraph,
+	})
 }
 
 // PauseRun stops the sweeps of an open run.
 type PauseRun struct {
 	Run string `arg:"RUN" of:"open run" json:"-"`
+	Reach
 }
 
 var pauseRun = verb[PauseRun](Verb{
@@ -177,31 +200,81 @@ var pauseRun = verb[PauseRun](Verb{
 	Short: "Pause an open run",
 	Effect: "It is not opened, no worker takes its queues, and those at work stop in between two batches, until " +
 		"somebody resumes it. Its deadline does not change.",
-	Help:    runHelp,
+	Help:    graphHelp,
 	Example: runExample("pause"),
 })
 
 // Prepare implements Operation.
 func (a PauseRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	return runChange(ctx, c, a.Run, pauseRun, "paused", "its sweeps stop", pausing[*runs.Runs](true))
+	return a.change(ctx, c, a.Run, runVerb{
+		Verb: pauseRun, past: "paused", effect: "its sweeps stop", one: pausing[*runs.Runs](true), all: pausingGraph(true),
+	})
 }
 
 // ResumeRun ends the pause of a run.
 type ResumeRun struct {
 	Run string `arg:"RUN" of:"paused run" json:"-"`
+	Reach
 }
 
 var resumeRun = verb[ResumeRun](Verb{
 	Name: "run resume", Right: RightOperate,
 	Short:   "Resume a paused run",
 	Effect:  "Each of its queues goes on from its current position.",
-	Help:    runHelp,
+	Help:    graphHelp,
 	Example: runExample("resume"),
 })
 
 // Prepare implements Operation.
 func (a ResumeRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	return runChange(ctx, c, a.Run, resumeRun, "resumed", "", pausing[*runs.Runs](false))
+	return a.change(ctx, c, a.Run, runVerb{
+		Verb: resumeRun, past: "resumed", one: pausing[*runs.Runs](false), all: pausingGraph(false),
+	})
+}
+
+// DependRun makes a run that waits also wait for another one.
+type DependRun struct {
+	Run      string `arg:"RUN" of:"open run" json:"-"`
+	Upstream string `arg:"UPSTREAM" of:"run" json:"-"`
+}
+
+var dependRun = verb[DependRun](Verb{
+	Name: "run depend", Right: RightOperate,
+	Short: "Make a run that has not begun wait for another one",
+	Effect: "It begins when that run has succeeded, too. If that run does not succeed, it fails. If that run has ended " +
+		"already, this holds at once.",
+	Help: `The run must be WAITING or READY. A run that would then wait for itself,
+directly or through others, is refused, and the error names the way.
+
+RUN and UPSTREAM are ids of runs, or task types, which stand for their newest
+runs.`,
+	Example: `  rota run depend report 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c`,
+	NoPage:  "it names two runs, and the page of a run shows one",
+})
+
+// Prepare implements Operation.
+func (a DependRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
+	if a.Run == "" || a.Upstream == "" {
+		return nil, missing("the run and its upstream")
+	}
+	r, err := c.Runs().Find(ctx, a.Run)
+	if err != nil {
+		return nil, err
+	}
+	up, err := c.Runs().Find(ctx, a.Upstream)
+	if err != nil {
+		return nil, err
+	}
+	change := runVerb{
+		Verb: dependRun, past: "made to wait for " + nameOfRun(up.Run),
+		one: func(rs *runs.Runs, ctx context.Context, id, actor string) error {
+			return rs.Depend(ctx, id, up.ID, actor)
+		},
+	}.change(c, r, "Make a run wait:")
+	if up.Ended() && up.State != runs.Success {
+		change.Warnings = []string{nameOfRun(up.Run) + " is " + up.State + ": the run fails at once."}
+	}
+	return change, nil
 }
 
 // AckRun acknowledges a failed run, or all failed runs and missed slots of a task type.
@@ -226,15 +299,12 @@ func (a AckRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	if a.Run == "" {
 		return nil, missing("the run")
 	}
-	r, err := c.Runs().Get(ctx, a.Run)
-	if err == nil {
-		return changeOfRun(c, r, "Acknowledge the failure of", ackRun, "acknowledged", "", (*runs.Runs).Ack), nil
+	r, err := c.Runs().Find(ctx, a.Run)
+	if err == nil && r.TaskType != a.Run {
+		return runVerb{Verb: ackRun, past: "acknowledged", one: (*runs.Runs).Ack}.
+			change(c, r, "Acknowledge the failure of"), nil
 	}
-	if !errors.Is(err, runs.ErrUnknownRun) {
-		return nil, err
-	}
-	// a slot may be missed before the first run
-	if _, err := c.Runs().Find(ctx, a.Run); err != nil && !errors.Is(err, runs.ErrNoRunYet) {
+	if err != nil && !errors.Is(err, runs.ErrNoRunYet) { // a slot may be missed before the first run
 		return nil, err
 	}
 	taskType := a.Run
@@ -265,6 +335,13 @@ func acknowledged(problems []runs.Problem) string {
 		human.Count(triggers, "trigger", "triggers"))
 }
 
+// pausingGraph returns the method that begins or ends the pause of a graph.
+func pausingGraph(paused bool) func(*runs.Runs, context.Context, string, string) ([]string, error) {
+	return func(rs *runs.Runs, ctx context.Context, id, actor string) ([]string, error) {
+		return rs.SetGraphPaused(ctx, id, paused, actor)
+	}
+}
+
 // pausing returns the method of runs or backfills that begins or ends a pause.
 func pausing[T interface {
 	SetPaused(ctx context.Context, id string, paused bool, actor string) error
@@ -272,10 +349,34 @@ func pausing[T interface {
 	return func(of T, ctx context.Context, id, actor string) error { return of.SetPaused(ctx, id, paused, actor) }
 }
 
-// runChange returns a change of the run with an id, or of the newest run of a task type.
-func runChange(ctx context.Context, c *Client, name string, v *Verb, past, effect string,
-	do func(r *runs.Runs, ctx context.Context, id, actor string) error,
-) (*Change, error) {
+// runVerb is what a verb does to a run, or to all runs of its graph.
+type runVerb struct {
+	*Verb
+	past, effect string
+	one          func(rs *runs.Runs, ctx context.Context, id, actor string) error
+	all          func(rs *runs.Runs, ctx context.Context, id, actor string) ([]string, error)
+}
+
+// graphVerbs says, by the name of a verb that can change all runs of a graph, which of them it changes.
+var graphVerbs = map[string]func(runs.Run) bool{
+	"run pause":  func(r runs.Run) bool { return !r.Ended() && !r.Paused },
+	"run resume": func(r runs.Run) bool { return !r.Ended() && r.Paused },
+	"run cancel": func(r runs.Run) bool { return !r.Ended() },
+	"run rerun":  func(r runs.Run) bool { return r.Ended() && r.State != runs.Success },
+}
+
+// Verbs returns the verbs that change at least one run of the graph.
+func (g RunGraph) Verbs() (list []*Verb) {
+	for _, v := range Verbs() {
+		if fits := graphVerbs[v.Name]; fits != nil && slices.ContainsFunc(g.Runs, fits) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// change returns the change of the run with an id, or of the newest run of a task type, or of its graph.
+func (a Reach) change(ctx context.Context, c *Client, name string, v runVerb) (*Change, error) {
 	if name == "" {
 		return nil, missing("the run")
 	}
@@ -283,18 +384,52 @@ func runChange(ctx context.Context, c *Client, name string, v *Verb, past, effec
 	if err != nil {
 		return nil, err
 	}
-	return changeOfRun(c, r, v.Button(), v, past, effect, do), nil
+	if a.Graph {
+		return v.graphChange(ctx, c, r)
+	}
+	return v.change(c, r, v.Button()), nil
 }
 
-func changeOfRun(c *Client, r runs.Record, title string, v *Verb, past, effect string,
-	do func(r *runs.Runs, ctx context.Context, id, actor string) error,
-) *Change {
+func (v runVerb) change(c *Client, r runs.Record, title string) *Change {
 	return &Change{
 		Title: fmt.Sprintf("%s run %s of %s", title, r.Key, r.TaskType), TaskTypes: []string{r.TaskType},
-		Says: []string{v.Effect},
-		Objects: []Object{{
-			ID: r.ID, Name: fmt.Sprintf("run %s (%s)", r.ID, r.TaskType), Past: past, Effect: effect,
-			do: done(func(ctx context.Context, actor string) error { return do(c.runs.Runs, ctx, r.ID, actor) }),
-		}},
+		Says: []string{v.Effect}, Objects: []Object{v.object(c, r.Run)},
 	}
 }
+
+func (v runVerb) object(c *Client, r runs.Run) Object {
+	return Object{
+		ID: r.ID, Name: nameOfRun(r), Past: v.past, Effect: v.effect,
+		do: done(func(ctx context.Context, actor string) error { return v.one(c.runs.Runs, ctx, r.ID, actor) }),
+	}
+}
+
+// graphChange returns the change of all runs of a graph.
+func (v runVerb) graphChange(ctx context.Context, c *Client, r runs.Record) (*Change, error) {
+	g, err := ReadRunGraph(ctx, c, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	change := &Change{List: true}
+	fit := 0
+	for _, of := range g.Sorted() {
+		o := v.object(c, of)
+		if graphVerbs[v.Name](of) {
+			fit++
+			change.TaskTypes = append(change.TaskTypes, of.TaskType)
+		} else {
+			o.do, o.Effect = nil, "it is "+of.DisplayState()
+		}
+		change.Objects = append(change.Objects, o)
+	}
+	change.Title = fmt.Sprintf("%s %d of %s in the graph of run %s of %s", v.Button(), fit,
+		human.Count(len(g.Runs), "run", "runs"), r.Key, r.TaskType)
+	if fit == 0 {
+		change.TaskTypes = []string{r.TaskType}
+	}
+	change.Says = []string{"All of them are changed in one transaction, or none is. Of each run: " + v.Effect}
+	change.all = func(ctx context.Context, actor string) ([]string, error) { return v.all(c.runs.Runs, ctx, r.ID, actor) }
+	return change, nil
+}
+
+func nameOfRun(r runs.Run) string { return fmt.Sprintf("run %s (%s)", r.ID, r.TaskType) }

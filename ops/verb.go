@@ -63,7 +63,7 @@ func (v *Verb) Offers() bool {
 	}
 	offers := false
 	for _, a := range v.Args {
-		if a.Names != "" && !a.Ask || a.CommandOnly {
+		if a.Names != "" && !a.Ask || a.CommandOnly || a.Type.Kind() == reflect.Bool { // a box that is not ticked is a value
 			continue
 		}
 		if a.Required() {
@@ -153,7 +153,7 @@ var verbs = []*Verb{
 	addQueue, removeQueue, splitQueue, mergeQueues, setQueue, pinQueue, unpinQueue,
 	pauseServers, resumeServers, drainServers, weighServers,
 	retryItems, dropItems,
-	submitRun, cancelRun, rerunRun, pauseRun, resumeRun, ackRun,
+	submitRun, cancelRun, rerunRun, pauseRun, resumeRun, dependRun, ackRun,
 	startBackfill, pauseBackfill, resumeBackfill, cancelBackfill,
 	applyTrigger, fireTrigger, pauseTrigger, resumeTrigger, deleteTrigger,
 	ackLoss,

@@ -14,6 +14,9 @@ import (
 	"github.com/dutyrota/rota/runs"
 )
 
+const runHelp = `RUN is the id of a run, or a task type, which stands for its newest run, or the
+name of graphs: the newest run with that name.`
+
 // Commands returns the commands of the package.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{
@@ -24,7 +27,8 @@ func Commands() []*cobra.Command {
 run.
 
 A run sweeps all queues of a task type of mode RUN once. RUN is the id of a run,
-or the name of a task type, which stands for its newest run.`,
+or the name of a task type, which stands for its newest run. With --graph it
+stands for all runs that dependencies connect with it.`,
 		}, newRunSubmitCommand(), newRunListCommand(), newRunShowCommand(), newRunWaitCommand(), newRunBackfillCommand()),
 		verbcmd.Group(&cobra.Command{
 			Use:   "trigger",
@@ -60,6 +64,7 @@ QUEUES are the drained and all queues of the run. ITEMS with a plus sign are at
 least that many: a process died, or the run was cancelled during a sweep.`,
 		Example: `  rota run list reindex --watch
   rota run list --state FAILED
+  rota run list --name rebuild             the runs of the graphs of that name
   rota run list --backfill 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c
   rota run list --limit 1000 -o csv`,
 	}, cli.Names("run task"), func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
@@ -76,6 +81,7 @@ least that many: a process died, or the run was cancelled during a sweep.`,
 	})
 	cli.AddChoice(cmd, &state, "state", "", "only runs in this state")
 	cmd.Flags().StringVar(&backfill, "backfill", "", "only the runs of this backfill, and of their dependants")
+	cmd.Flags().StringVar(&f.Name, "name", "", "only the runs of the graphs with this name")
 	cli.CompleteFlag(cmd, "backfill", cli.Names("backfill"))
 	cli.AddLimit(cmd, &limit, "list at most this many")
 	return cmd
@@ -93,8 +99,9 @@ func RunRow(r runs.Record) cli.Row {
 		cli.Relative("DUE", r.Now, r.ScheduledAt).Drop(2),
 		cli.Text("DURATION", runDuration(r)).Right().By(runSeconds(r)).Drop(1),
 		cli.Maybe("TRIGGER", r.Trigger).Drop(5),
-		cli.Long("KEY", cli.OneLine(r.Key)).Drop(6),
-		cli.Long("REASON", r.Message).Drop(7),
+		cli.Maybe("NAME", r.Name).Drop(6),
+		cli.Long("KEY", cli.OneLine(r.Key)).Drop(7),
+		cli.Long("REASON", r.Message).Drop(8),
 	}
 }
 

@@ -30,18 +30,31 @@ func RunItemRow(i runs.FailedItem) cli.Row {
 }
 
 func newRunShowCommand() *cobra.Command {
-	return cli.Shows(&cobra.Command{
+	var graph bool
+	cmd := cli.Shows(&cobra.Command{
 		Use:   "show RUN",
 		Short: "Show the progress of a run, its queues and its dependencies",
 		Long: `Show the progress of a run, its queues, its upstreams and its dependants. Failed
 and running queues come first. Below are the first ten items that failed. With
 --watch it ends when the run has ended.
 
-RUN is the id of a run, or a task type, which stands for its newest run.`,
+With --graph it shows all runs that dependencies connect with RUN, and nothing
+else of RUN.
+
+` + runHelp,
 		Example: `  rota run show reindex --watch
   rota run show 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c -o json | jq .run.state
-  rota run show reindex -o csv             its queues`,
+  rota run show reindex -o csv             its queues
+  rota run show reindex --graph --watch`,
 	}, new(cli.Output), func(ctx context.Context, c *ops.Client, args []string) (cli.Result, error) {
+		if graph {
+			r, err := c.Runs().Find(ctx, args[0])
+			if err != nil {
+				return cli.Result{}, err
+			}
+			args[0] = r.ID
+			return showGraph(ctx, c, r)
+		}
 		details, err := ops.ReadRunDetails(ctx, c, args[0])
 		if err == nil {
 			args[0] = details.Run.ID // a watch of a task type stays with the run
@@ -49,6 +62,8 @@ RUN is the id of a run, or a task type, which stands for its newest run.`,
 		d := runDetails{details}
 		return cli.Result{Records: d, Text: d.text, Final: details.Run.Ended()}, err
 	}, cli.Names("run"))
+	addGraph(cmd, &graph)
+	return cmd
 }
 
 // runDetails shows the details of a run.
@@ -60,10 +75,7 @@ func (d runDetails) MarshalJSON() ([]byte, error) {
 		records.M("run", records.Of(d.Run)),
 		records.M("queues", records.List(d.Queues)),
 		records.M("failed_items", records.List(d.FailedItems)),
-		records.M("graph", records.Object{
-			records.M("runs", records.List(d.Graph.Runs)),
-			records.M("deps", records.List(d.Graph.Deps)),
-		}),
+		records.M("graph", graphRecord(d.Graph)),
 	}.MarshalJSON()
 }
 
@@ -150,6 +162,9 @@ func runTimes(r runs.Record) (list []string) {
 // originText says what made the run.
 func originText(r runs.Record) string {
 	origin := "submitted, key " + r.Key
+	if r.Name != "" {
+		origin += ", in graph " + r.Name
+	}
 	if r.Trigger != "" {
 		origin = "by trigger " + r.Trigger + ", for " + cli.TimeText(r.ScheduledAt)
 	}

@@ -34,6 +34,7 @@ func newRunSubmitCommand() *cobra.Command {
 func newRunWaitCommand() *cobra.Command {
 	var wait cli.Wait
 	var o cli.Output
+	var graph bool
 	cmd := cli.Command(&cobra.Command{
 		Use:   "wait RUN",
 		Short: "Wait for the end of a run; exit 0 if it succeeded",
@@ -43,8 +44,13 @@ the run succeeded, else 1, with the reason. Ctrl-C ends the wait; the run
 continues. With -o json and -o csv the progress is on stderr, and the run's last
 state is the output.
 
-RUN is the id of a run, or a task type, which stands for its newest run.`,
+With --graph it waits until all runs have ended that dependencies connect with
+RUN, also those that get into the graph meanwhile. The exit code is 1 if one of
+them has not succeeded, with the names of those.
+
+` + runHelp,
 		Example: `  rota run wait reindex
+  rota run wait rebuild --graph            the newest graph with that name
   rota run wait 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c --timeout 4h && echo done`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.WithRoster(cmd, func(ctx context.Context, c *ops.Client) error {
@@ -53,6 +59,9 @@ RUN is the id of a run, or a task type, which stands for its newest run.`,
 					return err
 				}
 				wait.Errors = cmd.ErrOrStderr()
+				if graph {
+					return waitForGraph(ctx, cmd, &graphWaiter{Wait: wait, c: c, of: r}, o)
+				}
 				w := waiter{Wait: wait, c: c, runID: r.ID, out: cmd.OutOrStdout(), last: r}
 				if o.IsTable() {
 					return w.run(ctx)
@@ -64,7 +73,23 @@ RUN is the id of a run, or a task type, which stands for its newest run.`,
 		},
 	}, &o, cli.Names("open run"))
 	wait.AddTimeout(cmd, "the run takes")
+	addGraph(cmd, &graph)
 	return cmd
+}
+
+// waitForGraph waits for a graph. The progress of programs is on stderr, and the last states are the output.
+func waitForGraph(ctx context.Context, cmd *cobra.Command, w *graphWaiter, o cli.Output) error {
+	w.out = cmd.OutOrStdout()
+	if o.IsTable() {
+		return w.run(ctx)
+	}
+	w.out = cmd.ErrOrStderr()
+	err := w.run(ctx)
+	return errors.Join(err, o.Write(cmd.OutOrStdout(), cli.Result{Records: graphDetails{w.graph, w.of}}))
+}
+
+func addGraph(cmd *cobra.Command, graph *bool) {
+	cmd.Flags().BoolVar(graph, "graph", false, "all runs that dependencies connect with it")
 }
 
 // waiter waits for the end of a run and shows its progress.

@@ -191,7 +191,7 @@ func (v *Verb) run(ctx context.Context, cmd *cobra.Command, c *ops.Client) error
 
 // show writes what would be done.
 func (v *Verb) show(cmd *cobra.Command, change *ops.Change) error {
-	return v.write(cmd, change.Records(), func(s cli.Screen) string {
+	return v.write(cmd, change, change.Records(), func(s cli.Screen) string {
 		text := PreviewText(s, change)
 		if slices.ContainsFunc(change.Objects, func(o ops.Object) bool { return len(o.Differences) > 0 }) {
 			text += "\nNothing was written."
@@ -250,7 +250,7 @@ func (v *Verb) report(cmd *cobra.Command, change *ops.Change, done []ops.Done) e
 			cli.SayError(cmd, "rota: "+d.Note)
 		}
 	}
-	return v.write(cmd, list, func(s cli.Screen) string {
+	return v.write(cmd, change, list, func(s cli.Screen) string {
 		var lines []string
 		for _, d := range done {
 			line := d.Object + ": " + d.Text
@@ -281,9 +281,9 @@ func slotLines(change *ops.Change) (lines []string) {
 }
 
 // write writes one record as an object, and a list if the verb takes a name that stands for several objects.
-func (v *Verb) write(cmd *cobra.Command, list []records.Object, text func(cli.Screen) string) error {
+func (v *Verb) write(cmd *cobra.Command, change *ops.Change, list []records.Object, text func(cli.Screen) string) error {
 	r := cli.Result{Records: list, Text: text}
-	if args := v.Call.Verb.Args; len(args) == 0 || args[0].Type.Kind() != reflect.Slice {
+	if args := v.Call.Verb.Args; !change.List && (len(args) == 0 || args[0].Type.Kind() != reflect.Slice) {
 		r.Records = list[0]
 	}
 	return v.out.Write(cmd.OutOrStdout(), r)
