@@ -50,6 +50,7 @@ type formField struct {
 	Long                     bool     // the text has several lines
 	Required                 bool
 	Fixed                    bool // the value cannot be changed
+	Tick                     bool // the field is a box to tick
 }
 
 // changeLimit is how long a change may take.

@@ -123,9 +123,7 @@ func (c *change) askFor(ctx context.Context, v *viewer, call *ops.Call, version 
 			if a.Names == "run task" {
 				f.Choices = v.runTasks(ctx)
 			}
-			if a.Type.Kind() == reflect.Bool {
-				f.Choices, f.Value = []string{"false", "true"}, cmp.Or(f.Value, "false")
-			}
+			f.Tick = a.Type.Kind() == reflect.Bool
 			fields = append(fields, f)
 		}
 	}
@@ -148,7 +146,11 @@ func (c *change) hideCall(call *ops.Call) {
 		switch {
 		case a.CommandOnly:
 		case a.Names != "" && c.Objects[0].ID != "":
-			for _, o := range c.Objects {
+			objects := c.Objects
+			if a.Type.Kind() != reflect.Slice {
+				objects = objects[:1] // one run of a graph stands for it
+			}
+			for _, o := range objects {
 				c.hide(a.Name, o.ID)
 			}
 		default:
@@ -163,11 +165,14 @@ func (c *change) hideCall(call *ops.Call) {
 
 // preview fills in what a change of servers would move.
 func (c *change) preview(ctx context.Context, v *viewer) error {
-	if len(c.Scenarios) == 0 {
+	if len(c.Scenarios) == 0 && !c.List {
 		return nil
 	}
 	for _, o := range c.Objects {
 		c.Says = append(c.Says, o.Would()+".")
+	}
+	if c.List {
+		return nil
 	}
 	for _, taskType := range c.TaskTypes {
 		preview, err := v.client.Queues().Plan(ctx, taskType, c.Scenarios[taskType])

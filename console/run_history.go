@@ -116,7 +116,7 @@ func (v *viewer) latestRuns(ctx context.Context, f runs.Filter) []runs.Record {
 
 func (v *viewer) runsUpTo(ctx context.Context, f runs.Filter, limit int) []runs.Record {
 	return latest[runs.Record]{
-		key:      strings.Join([]string{"runs", f.State, f.Trigger, number(limit)}, "\x00"),
+		key:      strings.Join([]string{"runs", f.State, f.Trigger, f.Name, number(limit)}, "\x00"),
 		taskType: f.TaskType, limit: limit, taskTypeOf: func(r runs.Record) string { return r.TaskType },
 		compare: func(a, b runs.Record) int { return cmp.Compare(b.ID, a.ID) },
 		query: func(ctx context.Context, taskType string) ([]runs.Record, error) {

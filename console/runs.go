@@ -15,6 +15,7 @@ import (
 // runsPage is the page of runs.
 type runsPage struct {
 	Task, State string
+	Name        string // of graphs
 	Tasks       []ops.TaskRecord
 	Problems    []runs.Problem
 	Rows        []runs.Record
@@ -52,11 +53,12 @@ func nameOfRun(r runs.Run) string {
 // showRuns returns the page of runs.
 func showRuns(ctx context.Context, v *viewer, query url.Values) content {
 	p := runsPage{
-		Task: query.Get("task"), State: strings.ToUpper(query.Get("state")), Pages: pageOf(query), Tasks: v.tasks(ctx),
+		Task: query.Get("task"), State: strings.ToUpper(query.Get("state")), Name: query.Get("name"),
+		Pages: pageOf(query), Tasks: v.tasks(ctx),
 	}
 	p.Problems = loadRows(ctx, v, "problems", func(r runs.Problem) string { return r.TaskType },
 		func(ctx context.Context) ([]runs.Problem, error) { return v.client.Runs().Problems(ctx, "") })
-	list := v.runsUpTo(ctx, runs.Filter{TaskType: p.Task, State: p.State}, p.Pages.limit())
+	list := v.runsUpTo(ctx, runs.Filter{TaskType: p.Task, State: p.State, Name: p.Name}, p.Pages.limit())
 	p.Calendar = v.calendarOf(ctx, p.Task)
 	if p.Task != "" {
 		p.Matrix = v.matrixOf(ctx, list)
@@ -91,6 +93,7 @@ type runPage struct {
 	Items   []runs.FailedItem
 	Graph   []graphRow
 	Picture *runGraph // of Graph
+	Verbs   []act     // what can be done to all runs of the graph
 	Pages   paging
 
 	Bars      []combBar
@@ -135,6 +138,9 @@ func showRun(ctx context.Context, v *viewer, query url.Values) content {
 			}
 		}
 		p.Graph = append(p.Graph, row)
+	}
+	for _, verb := range d.Graph.Verbs() {
+		p.Verbs = append(p.Verbs, act{Action: pathOf(verb)[1:], Text: verb.Button() + " the graph"})
 	}
 	p.Picture = graphOf(d.Graph, d.Run.ID)
 	p.history(ctx, v, d)
