@@ -12,6 +12,7 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/runs"
 )
 
 // mailbox is a dealer with items in memory: numbers, whose queue is their remainder.
@@ -136,6 +137,49 @@ func TestWakeOfAnotherProcess(t *testing.T) {
 		if err := <-p.ended; err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// R21 X9: on PostgreSQL, a worker ticks at the commit of a transaction that has submitted a run. Without the hint, it would
+// tick a minute after its last tick, and its next heartbeat is later still.
+func TestHintOfASubmittedRunTicks(t *testing.T) {
+	url := testdb.URL(t, testdb.Postgres)
+	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{Schema: center.SchemaCreate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	d := &mailbox{done: map[int]time.Time{}}
+	s := quick
+	s.Mode, s.HeartbeatInterval, s.JudgeDeadInterval = center.ModeRun, 10*time.Minute, 100*time.Minute
+	p := startConfigured(t, url, manager.Config{Grace: time.Second}, d, s)
+	until(t, "the worker owns the queues, hears hints and has ticked", func() bool {
+		status := p.m.Status()[0]
+		return status.Hears && status.Queues == s.Queues && status.InRuns
+	})
+	d.put(3)
+	tx, err := c.DB().BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _, err := c.Engine().Runs.SubmitTx(t.Context(), tx, "settle", runs.Submission{})
+	if err == nil {
+		err = tx.Commit()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	committed := time.Now()
+	until(t, "the run has ended", func() bool {
+		list, err := c.Engine().Runs.List(t.Context(), runs.Filter{RunID: id, State: runs.Success}, 1)
+		return err == nil && len(list) == 1
+	})
+	if took := d.doneAt(3).Sub(committed); took > 30*time.Second {
+		t.Errorf("the item of the run was done %s after the commit, want at once", took)
+	}
+	p.stop()
+	if err := <-p.ended; err != nil {
+		t.Fatal(err)
 	}
 }
 
