@@ -68,7 +68,7 @@ over without overlap, and take over the queues of a worker that has crashed.`,
 	addVersionFlag(root)
 	root.AddCommand(rostercmd.Commands()...)
 	root.AddCommand(runcmd.Commands()...)
-	root.AddCommand(doctorcmd.New(), top.New(), workercmd.New(), workercmd.NewWitness())
+	root.AddCommand(doctorcmd.New(), top.New(), workercmd.New(rostercmd.NewWorkerListCommand()), workercmd.NewWitness())
 	root.AddCommand(consolecmd.New(), consolecmd.NewDemo(), newVersionCommand(), newManCommand())
 	return root
 }

@@ -1,9 +1,9 @@
 // Package verbcmd makes a command of each verb of package ops.
 //
-// All of them have one rule. --dry-run shows what the command would do, and changes nothing. If the change loses what no
-// other command brings back ([ops.Change.Loses]), the command shows the same on a terminal and asks; without a terminal
-// it refuses. --yes answers the question, and changes nothing else: what a command does besides is a flag of its own,
-// such as --force. A command that never asks has --yes too, so that a script can always give it.
+// All of them have one rule. --dry-run shows what the command would do, and changes nothing. If the change loses what
+// no other command brings back ([ops.Change.Loses]), the command shows the same on a terminal and asks; without a
+// terminal it refuses. --yes answers the question, and changes nothing else: what a command does besides is a flag of
+// its own, such as --force. A command that never asks has --yes too, so that a script can always give it.
 package verbcmd
 
 import (
@@ -159,7 +159,7 @@ func (v *Verb) run(ctx context.Context, cmd *cobra.Command, c *ops.Client) error
 		return v.show(cmd, change)
 	}
 	asks := change.Loses != "" && !v.yes
-	if v.out.IsTable() && !(asks && cli.CanAsk(cmd)) { // the question shows them, too
+	if v.out.IsTable() && (!asks || !cli.CanAsk(cmd)) { // the question shows them, too
 		for _, o := range change.Objects {
 			if len(o.Differences) > 0 {
 				sc := cli.ScreenOf(cmd.OutOrStdout())

@@ -1,5 +1,5 @@
-// Package workercmd is the commands that run beside the work: rota worker, which is also the group of the commands about
-// workers, and rota witness.
+// Package workercmd is the commands that run beside the work: rota worker, which is also the group of the commands
+// about workers, and rota witness.
 package workercmd
 
 import (
@@ -23,7 +23,6 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
 	"github.com/dutyrota/rota/cmd/rota/internal/environ"
 	"github.com/dutyrota/rota/cmd/rota/internal/redact"
-	"github.com/dutyrota/rota/cmd/rota/internal/rostercmd"
 	"github.com/dutyrota/rota/cmd/rota/internal/verbcmd"
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/config"
@@ -33,9 +32,9 @@ import (
 	"github.com/dutyrota/rota/ops"
 )
 
-// New returns the command rota worker. Its subcommands are about workers that run already; cobra takes them by their
-// names, so that the flags of a worker are not theirs.
-func New() *cobra.Command {
+// New returns the command rota worker. Its subcommands, the given ones among them, are about workers that run already;
+// the flags of a worker are not theirs.
+func New(commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "Run the tasks of a rota.yaml; list, pause or drain workers",
@@ -82,7 +81,7 @@ or the time is over, nobody works them.`,
 	}
 	cli.AddConnectionFlags(cmd)
 	config.AddFlags(cmd.Flags())
-	cmd.AddCommand(newConform(), rostercmd.NewWorkerListCommand())
+	cmd.AddCommand(append(commands, newConform())...)
 	verbcmd.AddVerbs(cmd, "worker")
 	return cmd
 }
