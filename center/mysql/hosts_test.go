@@ -45,9 +45,9 @@ func hostOf(t *testing.T, raw string) string {
 
 func TestTLS(t *testing.T) {
 	for raw, want := range map[string]string{
-		"mysql://u@127.0.0.1/d":        " true the server is on this host",
-		"mysql://u@/d":                 " true the server is on this host",
-		"mysql://u@db/d?socket=/run/s": " true the server is on this host",
+		"mysql://u@127.0.0.1/d":        " true the database is on this host",
+		"mysql://u@/d":                 " true the database is on this host",
+		"mysql://u@db/d?socket=/run/s": " true the database is on this host",
 		"mysql://u@db/d":               "skip-verify false encrypted, but the server is not verified (tls=skip-verify)",
 		"mysql://u@127.0.0.1,db/d":     "skip-verify false encrypted, but the server is not verified",
 		"mysql://u@db/d?tls=false":     "false false not encrypted (tls=false)",

@@ -246,7 +246,7 @@ func tlsNote(u *sqldb.URL) sqldb.Note {
 		return sqldb.Note{Kind: "TLS", OK: true, Finding: "encrypted; the server's certificate and its name are verified " +
 			"(tls=true)"}
 	case local(u):
-		return sqldb.Note{Kind: "TLS", OK: true, Finding: "the server is on this host: nothing needs to be verified"}
+		return sqldb.Note{Kind: "TLS", OK: true, Finding: "the database is on this host: nothing needs to be verified"}
 	case mode == "false":
 		return bad("not encrypted (tls=false): the network can read and change what is sent")
 	case mode == "preferred":

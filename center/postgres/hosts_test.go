@@ -68,7 +68,7 @@ func TestPGSSLMODEIsHonoured(t *testing.T) {
 
 func TestTLSNotes(t *testing.T) {
 	for raw, want := range map[string]string{
-		"postgres://u@127.0.0.1/d":              "true the server is on this host",
+		"postgres://u@127.0.0.1/d":              "true the database is on this host",
 		"postgres://u@db/d":                     "false encrypted, but the server is not verified (sslmode=require)",
 		"postgres://u@db/d?sslrootcert=x":       "true encrypted; the server's certificate is verified, and not its name (sslmode=require",
 		"postgres://u@db/d?sslmode=disable":     "false not encrypted (sslmode=disable)",

@@ -224,7 +224,7 @@ func tlsNote(cfg pq.Config) sqldb.Note {
 	}
 	switch {
 	case local(cfg):
-		return ok("the server is on this host: nothing needs to be verified")
+		return ok("the database is on this host: nothing needs to be verified")
 	case cfg.SSLMode == pq.SSLModeRequire && cfg.SSLRootCert != "":
 		return ok("encrypted; the server's certificate is verified, and not its name (sslmode=require with sslrootcert)")
 	case cfg.SSLMode == pq.SSLModeRequire:
