@@ -99,8 +99,8 @@ func RunRow(r runs.Record) cli.Row {
 		cli.Relative("DUE", r.Now, r.ScheduledAt).Drop(2),
 		cli.Text("DURATION", runDuration(r)).Right().By(runSeconds(r)).Drop(1),
 		cli.Maybe("TRIGGER", r.Trigger).Drop(5),
-		cli.Maybe("NAME", r.Name).Drop(6),
-		cli.Long("KEY", cli.OneLine(r.Key)).Drop(7),
+		cli.Long("KEY", cli.OneLine(r.Key)).Drop(6),
+		cli.Maybe("NAME", r.Name).Drop(7),
 		cli.Long("REASON", r.Message).Drop(8),
 	}
 }
