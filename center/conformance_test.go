@@ -1,6 +1,7 @@
 package center_test
 
 import (
+	"fmt"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -17,10 +18,19 @@ func TestMain(m *testing.M) {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
-		t.Parallel()
-		centertest.Run(t, url)
-	})
+	const parts = 3
+	for _, kind := range testdb.Kinds(t) {
+		for part := range parts {
+			name := kind
+			if part > 0 {
+				name = fmt.Sprint(kind, "-", part+1)
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				centertest.RunPart(t, testdb.URL(t, kind), part, parts)
+			})
+		}
+	}
 }
 
 // A sweep that saves its cursor keeps no other sweep from beginning (L5).

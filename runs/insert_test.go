@@ -15,7 +15,7 @@ func TestDependantInheritsWhatIsListed(t *testing.T) {
 	got := newDependant("report", "k", root, first)
 	want := Run{
 		TaskType: "report", Key: "k", State: Waiting, RootID: root.ID, ScheduledAt: root.ScheduledAt, Backfill: root.Backfill,
-		SlotEnd: root.SlotEnd, TimeZone: root.TimeZone,
+		SlotEnd: root.SlotEnd, TimeZone: root.TimeZone, Name: root.Name,
 		Trigger: first.Trigger, Priority: first.Priority, Params: first.Params, TraceParent: first.TraceParent,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -163,7 +163,7 @@ func testRunErrors(t *testing.T, c *center.Center) {
 			"tick nobody$BASE: unknown task type":            errTick,
 			"cancel run nobody":                              c.Engine().Runs.Cancel(t.Context(), "nobody", "test"),
 			"pause run nobody":                               c.Engine().Runs.SetPaused(t.Context(), "nobody", true, "test"),
-			"rerun run nobody":                                   c.Engine().Runs.Rerun(t.Context(), "nobody", "test"),
+			"rerun run nobody":                               c.Engine().Runs.Rerun(t.Context(), "nobody", "test"),
 		})
 		r.wantRunStates()
 	})

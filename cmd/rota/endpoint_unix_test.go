@@ -250,11 +250,11 @@ func TestEndpointMistakes(t *testing.T) {
 	}
 	text := string(bytes)
 	for want, change := range map[string][2]string{
-		`rota.yaml: tasks.notify.dealer.sql.select: the result has no column "street": it has id, customer, note, data`:                         {"{{id}}?", "{{street}}?"},
-		"rota.yaml: tasks.notify.dealer.http.permanent (42) must be statuses from 300 to 599, without 429 and 503, after which a row waits":     {"410", "42"},
-		"rota.yaml: tasks.notify.dealer.http.body is not JSON: {{column}} is a part of a text between quotes, and a whole value elsewhere":      {`"id": {{id}}`, `"id": x{{id}}`},
-		"rota.yaml: tasks.notify.dealer.sql.execute is missing: it marks the rows that the endpoint has accepted, else they come again": {"execute: UPDATE notifications SET sent = 1 WHERE id IN ({{keys}})", ""},
-		"rota.yaml: tasks.notify.dealer.http.url is malformed: {{column}} may stand in its path and in its query":                               {"127.0.0.1", "{{customer}}"},
+		`rota.yaml: tasks.notify.dealer.sql.select: the result has no column "street": it has id, customer, note, data`:                     {"{{id}}?", "{{street}}?"},
+		"rota.yaml: tasks.notify.dealer.http.permanent (42) must be statuses from 300 to 599, without 429 and 503, after which a row waits": {"410", "42"},
+		"rota.yaml: tasks.notify.dealer.http.body is not JSON: {{column}} is a part of a text between quotes, and a whole value elsewhere":  {`"id": {{id}}`, `"id": x{{id}}`},
+		"rota.yaml: tasks.notify.dealer.sql.execute is missing: it marks the rows that the endpoint has accepted, else they come again":     {"execute: UPDATE notifications SET sent = 1 WHERE id IN ({{keys}})", ""},
+		"rota.yaml: tasks.notify.dealer.http.url is malformed: {{column}} may stand in its path and in its query":                           {"127.0.0.1", "{{customer}}"},
 	} {
 		writeFile(t, file, strings.Replace(text, change[0], change[1], 1))
 		if _, stderr, code := runRota(t, dir, "worker", "-c", "rota.yaml", "--exit-on-unreachable"); code != 2 || !strings.HasSuffix(stderr, "rota: "+want+"\n") {

@@ -82,7 +82,7 @@ var hostileCommands = []string{
 	"item retry TASK \x1bk", "item retry TASK --all", "item drop TASK --all --yes", "item drop TASK --all",
 	"run submit RUNTASK", "run submit RUNTASK --key \x1bk", "run submit TASK",
 	"run backfill pause RUNTASK", "run backfill resume RUNTASK", "run backfill cancel RUNTASK", "run backfill RUNTASK --from 2025-03-28 --to 2025-03-29",
-	"run pause RUN", "run resume RUN", "run cancel RUN", "run ack RUN", "run rerun RUN",
+	"run pause RUN", "run resume RUN", "run cancel RUN", "run ack RUN", "run rerun RUN", "run depend RUN RUN",
 	"trigger apply TRIGGER --task RUNTASK --every 1h --dry-run", "trigger apply TRIGGER --task RUNTASK --every 1h", "trigger apply new --task RUNTASK --every 1h",
 	"trigger pause TRIGGER", "trigger resume TRIGGER", "trigger fire TRIGGER", "trigger delete TRIGGER", "trigger delete TRIGGER --yes",
 	"task delete TASK", "task delete TASK --yes",

@@ -143,9 +143,9 @@ var changes = []string{
 	"queue split splits 3", "queue merge splits 3 --total 4", "queue remove regions north",
 	"worker pause web2:2", "worker resume web2:2", "worker drain web2:2", "worker weight web1:1 3",
 	"item retry settle a", "item drop settle a",
-	"run submit idle --key k", "run pause idle", "run resume idle", "run cancel extract", "run ack report", "run rerun extract",
+	"run submit idle --key k", "run depend idle extract", "run pause idle", "run resume idle", "run cancel extract", "run ack report", "run rerun extract",
 	"run backfill extract --from 2025-03-28 --to 2025-03-29", "run backfill pause extract", "run backfill resume extract",
-	"run backfill cancel extract", "trigger apply hourly --task idle --every 1h", "trigger fire nightly",
+	"run backfill cancel extract", "trigger apply hourly --task idle --every 1h --start 2035-01-01T00:00:00Z", "trigger fire nightly",
 	"trigger pause nightly", "trigger resume nightly", "trigger delete nightly", "task delete unserved", "doctor ack",
 }
 

@@ -23,8 +23,8 @@ var otherMutants = []mutant{
 	},
 	{
 		"", "a deletion without confirmation",
-		"Confirm", "if !ok || !IsTerminal(in) {",
-		"if !ok || !IsTerminal(in) {\n\t\treturn nil\n\t}\n\tif false {",
+		"Confirm", "if !CanAsk(cmd) {",
+		"if !CanAsk(cmd) {\n\t\treturn nil\n\t}\n\tif false {",
 		"TestDeletingNeedsYes",
 	},
 	{

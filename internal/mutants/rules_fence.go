@@ -42,7 +42,7 @@ var fenceMutants = []mutant{
 		"F3", "a release does not wait for a fenced transaction on MySQL",
 		"dialect", `Share:         " FOR SHARE OF q"`,
 		`Share: " "`,
-		"TestConformance/mysql",
+		"TestConformance/mysql.*",
 	},
 	{
 		"F4", "a cursor is saved under an old epoch",

@@ -150,7 +150,7 @@ var handoverMutants = []mutant{
 		"L5", "a split that skips a row is due at each heartbeat",
 		"changeFree", "l.noteSkipped(ctx)",
 		"l.membershipChanged(ctx)",
-		"TestConformance/postgres",
+		"TestConformance/postgres.*",
 	},
 	{
 		"N3", "a part does not have the cursor of the queue",

@@ -36,7 +36,7 @@ var lockMutants = []mutant{
 		"L5", "the fence holds a place in the index of owners",
 		"statement", " + f.DB.ByKey + ",
 		"+",
-		"TestConformance/mysql",
+		"TestConformance/mysql.*",
 	},
 	{
 		"L5", "a plan waits for a stalled transaction",
@@ -48,7 +48,7 @@ var lockMutants = []mutant{
 		"L5", "a plan waits for a stalled transaction on MySQL",
 		"dialect", `SkipLocked:    " FOR UPDATE OF q SKIP LOCKED"`,
 		`SkipLocked: " FOR UPDATE OF q"`,
-		"TestConformance/mysql",
+		"TestConformance/mysql.*",
 	},
 	{
 		"L5", "a plan that skipped rows is due at each heartbeat",

@@ -220,7 +220,7 @@ var runMutants = []mutant{
 	},
 	{
 		"R11", "a rerun of a run that is RUNNING",
-		"Rerun", "runID, reopenable...)",
+		"rerun", "runID, reopenable...)",
 		"runID, append([]string{Running}, reopenable...)...)",
 		"TestConformance",
 	},
@@ -250,7 +250,7 @@ var runMutants = []mutant{
 	},
 	{
 		"R11", "a submitted run that was skipped gets its dependants twice",
-		"reopen", " && r.Trigger != \"\"",
+		"skippedSlot", " && r.Trigger != \"\"",
 		"",
 		"TestConformance",
 	},
@@ -310,8 +310,8 @@ var runMutants = []mutant{
 	},
 	{
 		"R14", "a run of a task type that has become CONTINUOUS is reopened, and never ends",
-		"Rerun", "checkMode(ctx, l, taskType); err != nil",
-		"checkMode(ctx, l, taskType); err != nil && false",
+		"rerun", "checkMode(ctx, l, l.TaskType); err != nil",
+		"checkMode(ctx, l, l.TaskType); err != nil && false",
 		"TestConformance/.*/mode_change",
 	},
 	{
@@ -370,7 +370,7 @@ var runMutants = []mutant{
 	},
 	{
 		"R20", "a rerun does not open the backfill again",
-		"Rerun", "return continueBackfills(ctx, l.Tx, runID)",
+		"rerun", "return continueBackfills(ctx, l.Tx, runID)",
 		"return nil",
 		"TestConformance",
 	},

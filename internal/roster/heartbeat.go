@@ -111,6 +111,10 @@ func newLeaseRow(token string, s ServerReport) leaseRow {
 	return row
 }
 
+// mostBeats is the largest beat_count. A row whose count is as large, which only a program writes that is not ours,
+// begins again: an overflow would fail the statement for all servers of the process (S13).
+const mostBeats = 1_000_000_000_000_000_000
+
 // renewLease is the SET clause of the heartbeat. MySQL evaluates it from left to right (L6): watching_since, which
 // reads the old heartbeat_time and judge_dead_interval_ms, stands before them. It is never set to an earlier time: a
 // heartbeat whose reply was lost may have noticed a gap. A time that the clock has not reached was written before the
@@ -118,14 +122,14 @@ func newLeaseRow(token string, s ServerReport) leaseRow {
 //
 // A heartbeat that arrives after a plan has written the share of calls lowers nothing, because the share has another
 // version: the server may have more calls in flight by then.
-var renewLease = fmt.Sprintf(`beat_count = beat_count + 1, beat_token = v.token,
+var renewLease = fmt.Sprintf(`beat_count = CASE WHEN beat_count < %d THEN beat_count + 1 ELSE 0 END, beat_token = v.token,
 	watching_since = CASE WHEN heartbeat_time < {ago judge_dead_interval_ms / 2} THEN {now}
 		WHEN watching_since > v.since AND NOT watching_since > %s THEN watching_since ELSE v.since END,
 	heartbeat_time = {now}, drained_partition = v.drained, read_version = v.read_number, read_sum = v.queues_sum,
 	judge_dead_interval_ms = CASE WHEN v.judge_dead > 0 THEN v.judge_dead ELSE judge_dead_interval_ms END,
 	max_in_flight = CASE WHEN max_in_flight_version = v.calls_version AND COALESCE(max_in_flight, %d) > v.calls
 		THEN v.calls ELSE max_in_flight END,
-	state = CASE WHEN `+keptStates+` THEN state ELSE v.next_state END`, soon(ClockSlack), NoLimit)
+	state = CASE WHEN `+keptStates+` THEN state ELSE v.next_state END`, mostBeats, soon(ClockSlack), NoLimit)
 
 // update returns the UPDATE of the heartbeat. Its text does not grow with the servers, so that the database and the
 // driver prepare it once.

@@ -246,6 +246,7 @@ var values = map[string][]string{
 	"overlap": {"SKIP", "WAIT"}, "misfire": {"ONE", "SKIP", "ALL"}, "from": {"2000-01-01T00:00:00Z"},
 	"to": {"2000-01-01T00:01:00Z"}, "same-work": {"true"}, "parallel": {"1", "2"}, "all": {"true"}, "attempts": {"1", "2"},
 	"reverse": {"true", "false"}, "labels": {"zone=x", "zone=y"},
+	"graph": {"true"}, "name": {"g1", "g2"},
 }
 
 // settings are assignments of the verb task set.

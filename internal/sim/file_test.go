@@ -2,14 +2,12 @@ package sim
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/dutyrota/rota/center"
@@ -139,20 +137,18 @@ func (f *file) database(l *link) sqldb.Database {
 	return d
 }
 
-// template returns a file with the tables of a roster, or with none. Its clock is that of the world: SQLite's own
+// makeTemplate makes a file with the tables of a roster, or with none. Its clock is that of the world: SQLite's own
 // functions of time would read the real one.
-func template(t *testing.T, roster bool) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "template.db")
-	d := sqlite.URL("sqlite:" + path)
+func makeTemplate(path string, roster bool) error {
+	ctx, d := context.Background(), sqlite.URL("sqlite:"+path)
 	if roster {
-		if _, _, err := center.Migrate(t.Context(), d); err != nil {
-			t.Fatal(err)
+		if _, _, err := center.Migrate(ctx, d); err != nil {
+			return err
 		}
 	}
 	db, err := d.Pool(sqldb.RoleSchema, sqldb.PoolOptions{Create: true})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
@@ -163,18 +159,19 @@ func template(t *testing.T, roster bool) string {
 		`PRAGMA writable_schema = RESET`,
 		itemTable, sweptTable, effectTable,
 	} {
-		if _, err := db.ExecContext(t.Context(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
 		}
 	}
 	var left int
-	if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM sqlite_schema WHERE sql LIKE '%''now''%'`).Scan(&left); err != nil || left > 0 {
-		t.Fatalf("%d tables and views of the template have another clock than the world: %v", left, err)
+	if err := db.QueryRowContext(ctx, `SELECT COUNT(*) FROM sqlite_schema WHERE sql LIKE '%''now''%'`).Scan(&left); err != nil {
+		return err
 	}
-	if _, err := db.ExecContext(t.Context(), `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
-		t.Fatal(err)
+	if left > 0 {
+		return fmt.Errorf("%d tables and views of the template have another clock than the world", left)
 	}
-	return path
+	_, err = db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
+	return err
 }
 
 // columnNow is the default of columns of times, viewNow the clock of the view, and plainNow that of statements for
@@ -185,18 +182,4 @@ const (
 	plainNow  = `strftime('%Y-%m-%d %H:%M:%f000', 'now')`
 )
 
-func quoted(text string) string {
-	var b []byte
-	for i := range len(text) {
-		if text[i] == '\'' {
-			b = append(b, '\'')
-		}
-		b = append(b, text[i])
-	}
-	return string(b)
-}
-
-// pool opens the file for the oracle, without a link. It only reads, or writes while nothing else does.
-func (f *file) pool() (*sql.DB, error) {
-	return sqlite.URL("sqlite:"+f.path).Pool(sqldb.RoleDealers, sqldb.PoolOptions{})
-}
+func quoted(text string) string { return strings.ReplaceAll(text, "'", "''") }

@@ -2,13 +2,13 @@ package sim
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,10 +25,8 @@ type result struct {
 // play plays a history.
 func play(t *testing.T, h *history) (r result) {
 	t.Helper()
-	templates.Do(func() { templates.roster, templates.data = template(t, true), template(t, false) })
-	roster, data := templates.roster, templates.data
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, h, roster, data)
+		w := newWorld(t, h, templates.roster, templates.data)
 		defer func() {
 			r.lasted, r.statements = time.Since(w.began), w.statements()
 			w.close()
@@ -52,9 +50,23 @@ func play(t *testing.T, h *history) (r result) {
 }
 
 // templates are the files with which each world begins.
-var templates struct {
-	sync.Once
-	roster, data string
+var templates struct{ roster, data string }
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "rota-sim-")
+	if err == nil {
+		templates.roster, templates.data = filepath.Join(dir, "roster.db"), filepath.Join(dir, "data.db")
+		err = errors.Join(makeTemplate(templates.roster, true), makeTemplate(templates.data, false))
+	}
+	code := 1
+	if err == nil {
+		code = m.Run()
+	}
+	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // playSteps starts the processes and takes the steps. Each second the oracle looks at the roster.
