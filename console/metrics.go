@@ -23,8 +23,8 @@ var (
 	metricFindings = prometheus.NewDesc("rota_findings", "What rota doctor finds, by kind, with the status of the "+
 		"findings: PROBLEM or NOTE. There are none while it is not known what is wrong: see rota_findings_known.",
 		[]string{"task_type", "own_sign", "kind", "status"}, nil)
-	metricKnown = prometheus.NewDesc("rota_findings_known", "1 if it is known what is wrong; 0 if the checks have failed, "+
-		"or have not ended.", []string{"own_sign"}, nil)
+	metricKnown = prometheus.NewDesc("rota_findings_known", "1 if it is known what is wrong; 0 if the checks have "+
+		"failed, or have not ended.", []string{"own_sign"}, nil)
 	metricAge = prometheus.NewDesc("rota_findings_age_seconds", "Time since the last checks began that ended well; "+
 		"NaN if there are none.", []string{"own_sign"}, nil)
 )

@@ -44,10 +44,9 @@ func (m *Manager) Status() []Status {
 	return list
 }
 
-// Conditions returns the conditions that this process sees and that last, each once, however many of its servers see it,
-// by kind.
-// They need not be about a task type that the process serves. Problems of runs are at most 30 s old. It asks no
-// database, and may be called at any time.
+// Conditions returns the conditions that this process sees and that last. Each is there once, however many servers of
+// the process see it. They need not be about a task type that the process serves. Problems of runs are at most 30 s old.
+// Conditions asks no database, and may be called at any time.
 func (m *Manager) Conditions() (list []condition.Condition) {
 	seen := map[string]bool{}
 	for _, s := range m.servers {

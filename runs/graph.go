@@ -62,7 +62,8 @@ func (c core) graph(ctx context.Context, q sqldb.Eacher, from []string) (runs []
 	}
 	runs, readErr := sqldb.RecordsIn[Run](ctx, q, ids, `SELECT {columns} FROM schedule_run
 		WHERE own_sign = ? AND run_id IN ({ids}) ORDER BY run_id`, c.ownSign)
-	slices.SortFunc(runs, func(a, b Run) int { return strings.Compare(a.ID, b.ID) }) // the ids may come in several statements
+	// The ids may come in several statements.
+	slices.SortFunc(runs, func(a, b Run) int { return strings.Compare(a.ID, b.ID) })
 	return runs, deps, errors.Join(readErr, err)
 }
 

@@ -57,8 +57,8 @@ func (rs *Runs) Cancel(ctx context.Context, runID, actor string) error {
 }
 
 // CancelGraph is Cancel for all open runs of the graph of a run, and returns their ids. One transaction marks all of
-// them (R22), and then each is ended. It returns ErrRunState if all have ended, and ErrGraphTooLarge for a graph of more
-// than 1,000 runs.
+// them (R22), and then each is ended. It returns ErrRunState if all have ended, and ErrGraphTooLarge for a graph of
+// more than 1,000 runs.
 func (rs *Runs) CancelGraph(ctx context.Context, runID, actor string) ([]string, error) {
 	return rs.operate(ctx, cancelling, runID, true, actor)
 }
@@ -190,7 +190,8 @@ func rerun(ctx context.Context, l *roster.LockTx, runID string, graph bool) erro
 func settleGraph(ctx context.Context, t sqldb.Tx, ids []string) error {
 	marks := sqldb.Marks(len(ids))
 	_, err := t.Exec(ctx, `UPDATE schedule_run SET state = '`+Waiting+`' WHERE run_id IN (`+marks+`)
-		AND state = '`+Ready+`' AND run_id IN (SELECT d.run_id FROM schedule_run_dep d WHERE d.upstream_run_id IN (`+marks+`))`,
+		AND state = '`+Ready+`'
+		AND run_id IN (SELECT d.run_id FROM schedule_run_dep d WHERE d.upstream_run_id IN (`+marks+`))`,
 		append(sqldb.Args(ids), sqldb.Args(ids)...)...)
 	if err != nil {
 		return err

@@ -68,8 +68,8 @@ type Run struct {
 	OwnSign  string `json:"own_sign"`
 	Key      string `json:"run_key"`     // a task type has one run per key
 	RootID   string `json:"root_run_id"` // the run for which this one was made as a dependant; or its own ID
-	// Name is the name of its graph. A dependant has that of the run for which it was made; a submission without a name has
-	// that of the runs that it waits for. Empty if none was given.
+	// Name is the name of its graph. A dependant has that of the run for which it was made; a submission without a name
+	// has that of the runs that it waits for. Empty if none was given.
 	Name string `json:"graph_name"`
 	// Trigger is the name of the trigger that fired it or its root; empty if it was submitted.
 	Trigger string `json:"trigger_name" db:",null"`

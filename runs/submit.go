@@ -26,8 +26,8 @@ const (
 // as it can.
 type Submission struct {
 	Key string `json:"-"` // there is one run per key; without a key each call makes a run
-	// Name is a name for the graph of the run, which its dependants have, too (R22). Several graphs may have one name, such
-	// as those of each night. Defaults to the name of the runs in After.
+	// Name is a name for the graph of the run, which its dependants have, too (R22). Several graphs may have one name,
+	// such as those of each night. Defaults to the name of the runs in After.
 	Name   string `json:"name,omitempty"`
 	Params string `json:"params,omitempty"` // for the dealer
 	// TraceParent is the trace context of the caller, as the header traceparent of W3C Trace Context has it. The span of
@@ -69,8 +69,9 @@ func (s Submission) validate() error {
 // run returns the run that is asked for, with its times at the database's resolution.
 func (s Submission) run() Run {
 	return Run{
-		Key: s.Key, Name: s.Name, Params: s.Params, TraceParent: s.TraceParent, Priority: s.Priority, MaxAttempts: s.MaxAttempts,
-		NotBefore: s.NotBefore.UTC().Truncate(time.Microsecond), EndBefore: s.EndBefore.UTC().Truncate(time.Microsecond),
+		Key: s.Key, Name: s.Name, Params: s.Params, TraceParent: s.TraceParent, Priority: s.Priority,
+		MaxAttempts: s.MaxAttempts,
+		NotBefore:   s.NotBefore.UTC().Truncate(time.Microsecond), EndBefore: s.EndBefore.UTC().Truncate(time.Microsecond),
 	}
 }
 

@@ -33,8 +33,8 @@ type taskType struct {
 // newFixture defines a task type that only this case uses, so that all cases can share one database.
 func newFixture(t *testing.T, c *center.Center, s center.Settings) *fixture {
 	t.Helper()
-	task := strings.NewReplacer("/", ".", " ", "_").Replace(t.Name())
-	r := fixtureOf(&taskType{T: t, c: c, task: task[strings.Index(task, ".")+1:]})
+	name := strings.SplitN(strings.NewReplacer("/", ".", " ", "_").Replace(t.Name()), ".", 3) // the test, the database, the case
+	r := fixtureOf(&taskType{T: t, c: c, task: name[len(name)-1]})
 	r.define(s)
 	return r
 }

@@ -10,8 +10,8 @@ var serverMutants = []mutant{
 	},
 	{
 		"S1", "the heartbeat writes what people read, so that a text ends the lease",
-		"renewLease", "beat_token = v.token,",
-		"last_error = last_error, beat_token = v.token,",
+		"renewLease", "`beat_token = v.token,",
+		"`last_error = last_error, beat_token = v.token,",
 		"TestRefusedStatisticsCostNoLease",
 	},
 	{

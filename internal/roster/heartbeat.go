@@ -122,7 +122,8 @@ const mostBeats = 1_000_000_000_000_000_000
 //
 // A heartbeat that arrives after a plan has written the share of calls lowers nothing, because the share has another
 // version: the server may have more calls in flight by then.
-var renewLease = fmt.Sprintf(`beat_count = CASE WHEN beat_count < %d THEN beat_count + 1 ELSE 0 END, beat_token = v.token,
+var renewLease = fmt.Sprintf(`beat_token = v.token,
+	beat_count = CASE WHEN beat_count < %d THEN beat_count + 1 ELSE 0 END,
 	watching_since = CASE WHEN heartbeat_time < {ago judge_dead_interval_ms / 2} THEN {now}
 		WHEN watching_since > v.since AND NOT watching_since > %s THEN watching_since ELSE v.since END,
 	heartbeat_time = {now}, drained_partition = v.drained, read_version = v.read_number, read_sum = v.queues_sum,

@@ -228,7 +228,7 @@ func (d *dealer) write(ctx context.Context, b center.Batch, items []item) error 
 		if err != nil {
 			return err
 		}
-		defer tx.Rollback() //nolint:errcheck // it is ended already, or the database ends it
+		defer tx.Rollback()
 		if data != nil {
 			err = data.Fence(ctx, tx)
 		} else {

@@ -175,11 +175,11 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	c.file.mu.Lock()
 	defer c.file.mu.Unlock()
-	real, err := c.Connector.Connect(context.Background())
+	made, err := c.Connector.Connect(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil, err
 	}
-	n := &conn{real: real.(sqldb.OwnConn), file: c.file, link: c.link, role: c.role}
+	n := &conn{real: made.(sqldb.OwnConn), file: c.file, link: c.link, role: c.role}
 	c.file.conns[n] = true
 	return n, nil
 }
@@ -310,7 +310,7 @@ func (c *conn) lose() {
 // ExecContext implements driver.ExecerContext.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (result driver.Result, err error) {
 	err = c.run(ctx, "write", !strings.HasPrefix(query, "PRAGMA"), func() (err error) {
-		result, err = c.real.ExecContext(context.Background(), inWorld(query), args)
+		result, err = c.real.ExecContext(context.WithoutCancel(ctx), inWorld(query), args)
 		return err
 	})
 	return result, err
@@ -320,15 +320,15 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	r := &rows{}
 	return r, c.run(ctx, "read", false, func() error {
-		real, err := c.real.QueryContext(context.Background(), inWorld(query), args)
+		found, err := c.real.QueryContext(context.WithoutCancel(ctx), inWorld(query), args)
 		if err != nil {
 			return err
 		}
-		defer real.Close()
-		r.columns = real.Columns()
+		defer found.Close() //nolint:errcheck // all its rows were read
+		r.columns = found.Columns()
 		for {
 			row := make([]driver.Value, len(r.columns))
-			switch err := real.Next(row); {
+			switch err := found.Next(row); {
 			case errors.Is(err, io.EOF):
 				return nil
 			case err != nil:
@@ -350,7 +350,7 @@ func inWorld(query string) string { return strings.ReplaceAll(query, plainNow, "
 // BeginTx implements driver.ConnBeginTx.
 func (c *conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
 	err := c.run(ctx, "write", !o.ReadOnly, func() (err error) {
-		c.tx, err = c.real.BeginTx(context.Background(), o)
+		c.tx, err = c.real.BeginTx(context.WithoutCancel(ctx), o)
 		return err
 	})
 	if err != nil {

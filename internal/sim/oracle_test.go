@@ -126,8 +126,10 @@ func (o *oracle) lift() error {
 	for _, t := range o.w.tasks {
 		words := [][]string{
 			{"task_resume", "task=" + t.name},
-			{"task_set", "task=" + t.name, "max_queues_per_server=0", "max_servers=0", "max_in_flight=0", "rate_per_second=0", "require=",
-				"prefer=", "spread="},
+			{
+				"task_set", "task=" + t.name, "max_queues_per_server=0", "max_servers=0", "max_in_flight=0", "rate_per_second=0", "require=",
+				"prefer=", "spread=",
+			},
 		}
 		for _, verb := range words {
 			if _, err := o.w.operate(verb); err != nil {

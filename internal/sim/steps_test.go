@@ -171,7 +171,7 @@ func (w *world) inItems(t *task, do func(exec func(string, ...any) error) error)
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() //nolint:errcheck // it is committed already, or nothing depends on it
+	defer tx.Rollback()
 	if err := do(func(query string, args ...any) error {
 		_, err := tx.ExecContext(w.t.Context(), query, args...)
 		return err

@@ -68,17 +68,15 @@ type world struct {
 	oracle  *process // reads and changes the roster as an operator does, over a link without trouble
 	ops     *ops.Client
 	began   time.Time
-	ahead   time.Duration // of the clock of the database
 
-	mu       sync.Mutex
-	rng      *rand.Rand
-	calls    map[*call]bool
-	tries    map[string]int
-	out      map[string]bool // tasks whose calls fail
-	lossAt   time.Time       // when the database last fell back
-	trace    []string
-	broken   []string // rules, the first one first
-	finished bool
+	mu     sync.Mutex
+	rng    *rand.Rand
+	calls  map[*call]bool
+	tries  map[string]int
+	out    map[string]bool // tasks whose calls fail
+	lossAt time.Time       // when the database last fell back
+	trace  []string
+	broken []string // rules, the first one first
 }
 
 // call is an Execute under way.
@@ -332,7 +330,7 @@ func newWorld(t *testing.T, h *history, rosterTemplate, dataTemplate string) *wo
 // memoryDir returns a directory in memory, if the system has one: a commit then waits for no disk.
 func memoryDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "rota-sim-")
+	dir, err := os.MkdirTemp("/dev/shm", "rota-sim-") //nolint:usetesting // t.TempDir may be on a disk
 	if err != nil {
 		return t.TempDir()
 	}

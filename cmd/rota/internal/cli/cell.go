@@ -127,7 +127,8 @@ func Bad(title string, n int64) Cell {
 	return c
 }
 
-// Findings returns a cell with the names of kinds of findings that have a status. Nil is not known, which is not "none".
+// Findings returns a cell with the names of kinds of findings that have a status. Nil is not known, which is not
+// "none".
 func Findings(title string, names []string, status string) Cell {
 	switch {
 	case names == nil:

@@ -281,7 +281,9 @@ func slotLines(change *ops.Change) (lines []string) {
 }
 
 // write writes one record as an object, and a list if the verb takes a name that stands for several objects.
-func (v *Verb) write(cmd *cobra.Command, change *ops.Change, list []records.Object, text func(cli.Screen) string) error {
+func (v *Verb) write(cmd *cobra.Command, change *ops.Change, list []records.Object,
+	text func(cli.Screen) string,
+) error {
 	r := cli.Result{Records: list, Text: text}
 	if args := v.Call.Verb.Args; !change.List && (len(args) == 0 || args[0].Type.Kind() != reflect.Slice) {
 		r.Records = list[0]
