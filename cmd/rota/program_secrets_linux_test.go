@@ -12,12 +12,13 @@ import (
 )
 
 // spy writes all that a program can find about its worker into a file: its own environment, and the worker's
-// environment and arguments.
-const spy = `env >seen
+// environment and arguments. The worker starts several at a time, so each writes a file of its own first.
+const spy = `env >seen.$$
 for file in environ cmdline; do
-	tr '\0' '\n' <"/proc/$PPID/$file" >>seen
+	tr '\0' '\n' <"/proc/$PPID/$file" >>seen.$$
 done
-echo "the end" >>seen
+echo "the end" >>seen.$$
+mv seen.$$ seen
 exec cat >/dev/null
 `
 
