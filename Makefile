@@ -34,7 +34,7 @@ help: ## list the targets
 
 # Short tests explore less of the models, make fewer random histories, and run no variants of the suite. The simulator
 # plays the same histories each time, so that a change does not fail for what another one has broken.
-test: $(WITH_DATABASES) ## run the tests on all databases, in about seven minutes on two cores; gets PostgreSQL, MySQL and MariaDB by itself, see internal/testdb
+test: $(WITH_DATABASES) ## run the tests on all databases, in about eleven minutes on two cores; gets PostgreSQL, MySQL and MariaDB by itself, see internal/testdb
 	ROTA_SIM=1m ROTA_SIM_SEED=1 $(WITH_DATABASES) -- go test -short -p 3 $(OVERLAP) -timeout 60m ./...
 
 quick: ## run the same on SQLite alone, in about two minutes on two cores
@@ -45,7 +45,7 @@ race: ## run the short tests of the library on SQLite under the race detector, i
 	ROTA_TEST_DATABASES=sqlite go test -race $(PLAIN) -short $(OVERLAP) -timeout 60m ./center ./console ./manager/... ./ops ./processor \
 		./runs ./internal/roster ./internal/sqldb ./internal/witness ./cmd/rota/internal/...
 
-# What each change passes takes a quarter of an hour. This takes four times as long: it repeats the same at greater length,
+# What each change passes takes twenty minutes. This takes four times as long: it repeats the same at greater length,
 # looks at what a change seldom breaks, and plays random histories for half an hour.
 nightly: check fuzz lint cross tidy site benchonce ## run all checks; what comes before a release, too
 	MINUTES=30 $(MAKE) --no-print-directory sim

@@ -45,8 +45,8 @@ func (m *Manager) Status() []Status {
 }
 
 // Conditions returns the conditions that this process sees and that last. Each is there once, however many servers of
-// the process see it. They need not be about a task type that the process serves. Problems of runs are at most 30 s old.
-// Conditions asks no database, and may be called at any time.
+// the process see it. They need not be about a task type that the process serves. Problems of runs are at most 30 s
+// old. Conditions asks no database, and may be called at any time.
 func (m *Manager) Conditions() (list []condition.Condition) {
 	seen := map[string]bool{}
 	for _, s := range m.servers {
