@@ -14,8 +14,8 @@ import (
 
 // What commands say while a worker is making the file, the tables and its task types.
 const (
-	makingFile   = `cannot connect: there is no such file: run "rota migrate up"; if a worker has just started, it is making them: look again in a moment`
-	makingTables = `the database has no Rota tables: run "rota migrate up"; if a worker has just started, it is making them: look again in a moment`
+	makingFile   = `cannot connect: there is no such file: run "rota migrate up"; if a worker has just started, it is making the tables: look again in a moment`
+	makingTables = `the database has no Rota tables: run "rota migrate up"; if a worker has just started, it is making the tables: look again in a moment`
 	makingTasks  = `find settle: unknown task type, as there is none yet; if a worker has just started, it is making its own: look again in a moment`
 )
 

@@ -114,7 +114,7 @@ func openConnection(ctx context.Context, conn config.Connection) (*ops.Client, e
 		OwnSign: conn.OwnSign, Schema: center.SchemaRequire, FailUnreachable: true,
 	})
 	if to.Local && (errors.Is(err, schema.ErrMissing) || errors.Is(err, fs.ErrNotExist)) { // a worker makes them here
-		return nil, fmt.Errorf("%w; if a worker has just started, it is making them: look again in a moment", err)
+		return nil, fmt.Errorf("%w; if a worker has just started, it is making the tables: look again in a moment", err)
 	}
 	if err != nil {
 		return nil, err
