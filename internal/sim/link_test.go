@@ -493,6 +493,13 @@ func (r *rows) Next(into []driver.Value) error {
 	return nil
 }
 
+// isDead reports whether the process was killed.
+func (l *link) isDead() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dead
+}
+
 // isStopped reports whether the process stands still.
 func (l *link) isStopped() bool {
 	l.mu.Lock()

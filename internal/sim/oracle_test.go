@@ -31,7 +31,7 @@ import (
 //	leave         a process that is told to leave does so, without an error
 //	by itself     no process ends by itself
 //
-// The first three hold at each moment, the others at the end.
+// The first two and the last one hold at each moment, the others at the end.
 
 // oracle remembers what it has seen.
 type oracle struct {
@@ -77,7 +77,7 @@ const settled = 20 * time.Minute
 // rest ends the faults and the pauses, and waits until everything is at rest.
 func (o *oracle) rest() error {
 	w := o.w
-	for _, p := range w.running {
+	for _, p := range w.all {
 		p.link.goOn()
 		p.link.set(trouble{})
 	}
@@ -86,7 +86,7 @@ func (o *oracle) rest() error {
 	w.mu.Unlock()
 	var unrest []string
 	for began, n := time.Now(), 0; time.Since(began) < settled; n++ {
-		if !slices.ContainsFunc(w.running, func(p *process) bool { return p.alive.Load() }) {
+		if !slices.ContainsFunc(w.all, func(p *process) bool { return p.alive.Load() }) {
 			w.start("z") // items may have ended all others
 		}
 		if err := o.lift(); err != nil {
@@ -211,7 +211,7 @@ func (o *oracle) unrest() (list []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range o.w.running {
+	for _, p := range o.w.all {
 		m := p.m.Load()
 		if !p.alive.Load() || p.left() {
 			continue
@@ -355,12 +355,16 @@ func (o *oracle) effects(t *task) error {
 
 // leave tells all processes to leave.
 func (o *oracle) leave() {
-	for _, p := range o.w.running {
+	run := slices.DeleteFunc(slices.Clone(o.w.all), func(p *process) bool { return !p.alive.Load() || p.left() })
+	for _, p := range run {
 		p.leave()
 	}
-	for _, p := range o.w.running {
+	for _, p := range run {
 		select {
 		case <-p.done:
+			if p.err != nil && !p.link.isDead() {
+				o.w.breaks("leave: %s has left with an error: %v", p.name, p.err)
+			}
 		case <-time.After(5 * time.Minute):
 			o.w.breaks("leave: %s is still there after 5 minutes", p.name)
 		}

@@ -57,17 +57,16 @@ type process struct {
 
 // world is what a history plays in. Its goroutine takes the steps; the processes call enter, exit, try and kill.
 type world struct {
-	t       *testing.T
-	h       *history
-	roster  *file
-	data    []*file
-	tasks   []*task
-	links   uint64 // that were made
-	running []*process
-	all     []*process
-	oracle  *process // reads and changes the roster as an operator does, over a link without trouble
-	ops     *ops.Client
-	began   time.Time
+	t      *testing.T
+	h      *history
+	roster *file
+	data   []*file
+	tasks  []*task
+	links  uint64 // that were made
+	all    []*process
+	oracle *process // reads and changes the roster as an operator does, over a link without trouble
+	ops    *ops.Client
+	began  time.Time
 
 	mu     sync.Mutex
 	rng    *rand.Rand
@@ -85,7 +84,6 @@ type call struct {
 	task  *task
 	batch center.Batch
 	items []int64
-	began time.Time
 }
 
 // clock is the clock of the databases of the world that is played: a process plays one history at a time.
@@ -110,6 +108,10 @@ func (w *world) noteLocked(format string, args ...any) {
 func (w *world) breaks(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.breaksLocked(format, args...)
+}
+
+func (w *world) breaksLocked(format string, args ...any) {
 	w.noteLocked("BROKEN: "+format, args...)
 	w.broken = append(w.broken, fmt.Sprintf(format, args...))
 }
@@ -139,7 +141,7 @@ func (w *world) isOut(t *task) bool {
 // enter notes the begin of a call. No other process may execute one of its items: each trusts that it owns the queue.
 // A process that stands still, or has been killed, is not executing.
 func (w *world) enter(p *process, t *task, b center.Batch, items []item) *call {
-	c := &call{p: p, task: t, batch: b, began: time.Now()}
+	c := &call{p: p, task: t, batch: b}
 	for _, i := range items {
 		c.items = append(c.items, i.id)
 	}
@@ -151,10 +153,8 @@ func (w *world) enter(p *process, t *task, b center.Batch, items []item) *call {
 		}
 		for _, id := range c.items {
 			if slices.Contains(other.items, id) {
-				text := fmt.Sprintf("%s and %s execute item %d of %s at once, for queues %v and %v", other.p.name, p.name, id, t.name,
+				w.breaksLocked("at once: %s and %s execute item %d of %s, for queues %v and %v", other.p.name, p.name, id, t.name,
 					other.batch.Queues, b.Queues)
-				w.noteLocked("BROKEN: %s", text)
-				w.broken = append(w.broken, text)
 			}
 		}
 	}
@@ -174,11 +174,14 @@ func (w *world) start(name string) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	p := &process{w: w, name: name, link: newLink(w.h.seed*1000 + w.links), stop: cancel, done: make(chan struct{})}
 	p.alive.Store(true)
-	w.running, w.all = append(w.running, p), append(w.all, p)
+	w.all = append(w.all, p)
 	go func() {
 		defer close(p.done)
 		p.err = p.run(ctx)
 		w.note("%s has ended: %v", name, p.err)
+		if !p.left() && !p.link.isDead() {
+			w.breaks("by itself: %s has ended: %v", name, p.err)
+		}
 		p.alive.Store(false)
 	}()
 }
@@ -260,7 +263,7 @@ func (w *world) files() []*file { return append([]*file{w.roster}, w.data...) }
 
 // process returns the last process of a name that runs, or nil.
 func (w *world) process(name string) *process {
-	for _, p := range slices.Backward(w.running) {
+	for _, p := range slices.Backward(w.all) {
 		if p.name == name && p.alive.Load() {
 			return p
 		}
