@@ -26,7 +26,7 @@ const (
 		PRIMARY KEY (task, queue, epoch, server))`
 )
 
-// The fates of items. Those that end their process do so while they are executed.
+// The fates of items. An item ends its process while that executes it.
 const (
 	fateFine   = "fine"
 	fateOnce   = "fails-once"

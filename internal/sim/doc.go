@@ -27,7 +27,7 @@
 // # Histories are texts
 //
 // A history is drawn from a seed and is a text from then on, which a person reads and [TestScenarios] plays again:
-// testdata has those that have found a fault. A seed fixes the text, and not the order in which goroutines run. So a
+// testdata has the histories that are kept. A seed fixes the text, and not the order in which goroutines run. So a
 // history may fail in one play and not in the next.
 //
 //	make sim MINUTES=10 SEED=1   play as many histories as there is time for

@@ -84,7 +84,7 @@ var dealers = []string{
 	"Cursored", "Keyed Cursored", "SetSelector", "Keyed SetSelector",
 }
 
-// optional are settings that a task may have, besides those that make failures short.
+// optional are settings that a task may have, besides the ones of each task, which make failures short.
 var optional = []string{
 	"thread_number=1", "thread_number=3", "fetch_number=5", "fetch_number=20", "execute_number=3", "execute_number=10",
 	"processor_type=NOTSLEEP", "max_in_flight=4", "max_queues_per_server=3", "max_servers=2", "queue_max_in_flight=1",

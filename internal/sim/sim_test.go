@@ -98,7 +98,7 @@ func (w *world) playSteps(o *oracle) error {
 	return nil
 }
 
-// TestScenarios plays the histories of testdata. Each has once broken a rule.
+// TestScenarios plays the histories of testdata: one that meets the common faults, and each that has broken a rule.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
