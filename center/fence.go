@@ -256,7 +256,7 @@ func SaveCursor(ctx context.Context) error {
 	if b.data != nil {
 		rows = b.data.fence(b.TaskType, b.Server)
 	}
-	err = rows.DB.Retry(ctx, func() (bool, error) { return true, b.saveCursor(ctx, rows.DB.Dealers, rows) })
+	err = rows.DB.Retry(ctx, func() (bool, error) { return true, b.saveCursor(ctx, sqldb.Single{Pool: rows.DB.Dealers}, rows) })
 	if b.data != nil && errors.Is(err, ErrFenced) {
 		b.data.forget(b.TaskType, b.Queues)
 	}

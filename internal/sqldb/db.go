@@ -111,7 +111,7 @@ func (db *DB) QueryRow(ctx context.Context, query string, args ...any) *sql.Row 
 
 // Exec runs a statement on the store, outside of transactions, and returns how many rows it matched.
 func (db *DB) Exec(ctx context.Context, query string, args ...any) (int, error) {
-	return Affected(db.Store.ExecContext(ctx, db.SQL(query), args...))
+	return Affected(Single{db.Store}.ExecContext(ctx, db.SQL(query), args...))
 }
 
 // Repeat does what Exec does for a statement whose repetition does no harm: it tries again as [DB.Retry] does. Of a
