@@ -25,7 +25,7 @@ func TestCommitUnderWay(t *testing.T) {
 			centertest.Define(t, c, "settle", center.Settings{Queues: 1})
 			centertest.Exec(t, c, "UPDATE schedule_queue SET cur_server = '"+web1+"', epoch = 7")
 			batch := c.Bind(t.Context(), center.Batch{
-				Server: web1, TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: 7}},
+				Server: web1, TaskType: "settle", Queue: center.QueueEpoch{ID: "0", Epoch: 7},
 			})
 			commitUnderWay(t, proxy, c, c.DB(), func(fn func(*sql.Tx) error) error { return center.InTx(batch, c.DB(), fn) })
 		})

@@ -143,14 +143,14 @@ func (d *Data) Dialect() schema.Dialect {
 // DB returns the pool for dealers, as Center.DB does for the roster's database. Select with it.
 func (d *Data) DB() *sql.DB { return d.db.Dealers }
 
-// DataOf returns the data database of the batch that the context of Execute carries. It is nil if the batch's queues
-// are in the roster's database, or if ctx carries no batch.
+// DataOf returns the data database of the batch that the context of Execute carries. It is nil if the batch's queue
+// is in the roster's database, or if ctx carries no batch.
 func DataOf(ctx context.Context) *Data {
 	b, _ := batchOf(ctx)
 	return b.data
 }
 
-// Fence does what the function Fence does, for a transaction of this database: it commits only while the row of each
+// Fence does what the function Fence does, for a transaction of this database: it commits only while the row of the
 // queue in rota_fence has the server and the epoch of the batch. It returns ErrOtherBatch for the batch of a queue
 // whose items are elsewhere.
 func (d *Data) Fence(ctx context.Context, tx Tx) error {
@@ -166,7 +166,7 @@ func (d *Data) Fence(ctx context.Context, tx Tx) error {
 	}
 	err = lostSince(ctx, b.saveOrHold(ctx, tx, d.fence(b.TaskType, b.Server)))
 	if err != nil { // also without the table, or the rights: Enter says so, and items do not fail for it again
-		d.forget(b.TaskType, b.Queues)
+		d.forget(b.TaskType, b.Queue)
 	}
 	return sqldb.Wrap(err, "fence %s$%s in %s", b.TaskType, b.OwnSign, d.name)
 }
@@ -198,7 +198,7 @@ func (d *Data) fence(taskType, server string) roster.Fence {
 func (d *Data) Cursor(ctx context.Context, taskType, server string, q QueueEpoch) (string, error) {
 	cursor, err := d.fence(taskType, server).Cursor(ctx, q)
 	if errors.Is(err, ErrFenced) {
-		d.forget(taskType, []QueueEpoch{q})
+		d.forget(taskType, q)
 	}
 	return cursor, err
 }
@@ -239,7 +239,7 @@ func (d *Data) Enter(ctx context.Context, e Entry) (raised bool, err error) {
 	err = f.Raise(short, e.Queue, e.Items)
 	if _, ahead := errors.AsType[*roster.AheadError](err); ahead {
 		fence := d.c.roster.Server(e.TaskType, e.Server).Fence()
-		if lost := fence.Check(ctx, []QueueEpoch{e.Queue}); lost != nil {
+		if lost := fence.Check(ctx, e.Queue); lost != nil {
 			return false, roster.OfRoster(lost)
 		}
 	}
@@ -313,13 +313,11 @@ func (d *Data) unusable(err error) error {
 // isDataError is what Center.IsDataError asks of each database.
 func (d *Data) isDataError(err error) bool { return d.opened.Load() && isDataError(d.db, err) }
 
-// forget makes the next Enter raise queues again: their rows are not as Enter has left them.
-func (d *Data) forget(taskType string, queues []QueueEpoch) {
+// forget makes the next Enter raise a queue again: its row is not as Enter has left it.
+func (d *Data) forget(taskType string, q QueueEpoch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, q := range queues {
-		delete(d.entered, dataQueue{taskType, q.ID})
-	}
+	delete(d.entered, dataQueue{taskType, q.ID})
 }
 
 // State returns why the database cannot be used for a task type, and its queues that wait for transactions of earlier

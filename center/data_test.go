@@ -86,7 +86,7 @@ func (f dataFixture) enterSoon(e center.Entry) {
 // batch returns the context of Execute for a batch of the entry's queue.
 func (f dataFixture) batch(e center.Entry, cursor *string) context.Context {
 	return f.c.Bind(f.Context(), center.Batch{
-		Server: e.Server, TaskType: e.TaskType, Queues: []center.QueueEpoch{e.Queue}, Database: f.d.Name(), Cursor: cursor,
+		Server: e.Server, TaskType: e.TaskType, Queue: e.Queue, Database: f.d.Name(), Cursor: cursor,
 	})
 }
 
@@ -254,7 +254,7 @@ func TestDataHasAnID(t *testing.T) {
 		use := func(c *center.Center, name, url string) error {
 			d, err := c.FenceIn(name, anydb.URL(url))
 			must(t, err)
-			batch := center.Batch{Server: "A", TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: 7}}, Database: name}
+			batch := center.Batch{Server: "A", TaskType: "settle", Queue: center.QueueEpoch{ID: "0", Epoch: 7}, Database: name}
 			err = d.InTx(c.Bind(t.Context(), batch), nothing)
 			must(t, c.ForgetData(name))
 			if center.IsFenced(err) { // nothing was raised, but the database is the right one
@@ -285,7 +285,7 @@ func TestDataFencesItsOwnBatches(t *testing.T) {
 	eachData(t, func(t *testing.T, f dataFixture) {
 		a := f.own("A", "0", 7)
 		f.enter(a)
-		elsewhere := f.c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queues: []center.QueueEpoch{a.Queue}})
+		elsewhere := f.c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queue: a.Queue})
 		if err := f.d.InTx(elsewhere, func(*sql.Tx) error { return nil }); !errors.Is(err, center.ErrOtherBatch) {
 			t.Errorf("a batch of the roster's database: got %v, want ErrOtherBatch", err)
 		}

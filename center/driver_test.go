@@ -302,7 +302,7 @@ func TestPostgresKeepsAShorterIdleLimit(t *testing.T) {
 		_, err := ops.New(c).Tasks().Define(t.Context(), "settle", center.Settings{Queues: 1})
 		must(t, err)
 		centertest.Exec(t, c, "UPDATE schedule_queue SET cur_server = 'A', epoch = 7")
-		ctx := c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: 7}}})
+		ctx := c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queue: center.QueueEpoch{ID: "0", Epoch: 7}})
 		const idle, unsent = "SELECT current_setting('idle_in_transaction_session_timeout')", "SELECT current_setting('tcp_user_timeout')"
 		var got, gotUnsent [2]string
 		must(t, center.InTx(ctx, c.DB(), func(tx *sql.Tx) error {
@@ -332,7 +332,7 @@ func TestPostgresLimitsIdleFencedTransactions(t *testing.T) {
 		}
 		centertest.Exec(t, c, "UPDATE schedule_queue SET cur_server = 'A', epoch = 7")
 		for _, cursor := range []*string{nil, new(string)} {
-			ctx := c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: 7}}, Cursor: cursor})
+			ctx := c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queue: center.QueueEpoch{ID: "0", Epoch: 7}, Cursor: cursor})
 			var idle, unsent, after string
 			err := center.InTx(ctx, c.DB(), func(tx *sql.Tx) error {
 				return tx.QueryRowContext(ctx, "SELECT current_setting('idle_in_transaction_session_timeout'), current_setting('tcp_user_timeout')").Scan(&idle, &unsent)

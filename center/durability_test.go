@@ -52,7 +52,7 @@ func TestCommitsSurviveACrashWithoutSynchronousCommit(t *testing.T) {
 			centertest.Exec(t, c, "SELECT pg_switch_wal()", "CHECKPOINT") // nothing else is left to write
 			before := marks(t, c)
 			ctx := c.Bind(t.Context(), center.Batch{
-				Server: web1, TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: 1}},
+				Server: web1, TaskType: "settle", Queue: center.QueueEpoch{ID: "0", Epoch: 1},
 			})
 			must(t, step(ctx, c))
 			must(t, server.Kill())

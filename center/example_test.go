@@ -12,7 +12,7 @@ import (
 	"github.com/dutyrota/rota/ops"
 )
 
-// A dealer writes in a transaction that commits only while its server owns the batch's queues. Here
+// A dealer writes in a transaction that commits only while its server owns the batch's queue. Here
 // another server takes the queue between the first and the second batch.
 func ExampleInTx() {
 	ctx := context.Background()
@@ -32,7 +32,7 @@ func ExampleInTx() {
 	run(`UPDATE schedule_queue SET cur_server = 'A', epoch = 7`)
 
 	// The manager makes this context for each Execute; a test may make it too.
-	batch := c.Bind(ctx, center.Batch{Server: "A", TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: 7}}})
+	batch := c.Bind(ctx, center.Batch{Server: "A", TaskType: "settle", Queue: center.QueueEpoch{ID: "0", Epoch: 7}})
 	write := func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(batch, `UPDATE schedule_task_type SET task_parameter = 'written'`)
 		return err

@@ -1,12 +1,10 @@
 package center
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 
 	"github.com/dutyrota/rota/internal/roster"
@@ -17,18 +15,17 @@ import (
 // QueueEpoch is a queue and the epoch under which a server owns it.
 type QueueEpoch = roster.QueueEpoch
 
-// Batch holds what the fence compares with the table: the queues of a batch and the epochs under which its items were
+// Batch holds what the fence compares with the table: the queue of a batch and the epoch under which its items were
 // selected (F2). The context of Execute carries it.
 type Batch struct {
 	Server   string // uuid
 	TaskType string
 	OwnSign  string
-	Queues   []QueueEpoch
+	Queue    QueueEpoch
 
-	// Cursor, if not nil, is the position after the batch's last item. The fencing statement itself saves it in the one
-	// queue of the batch (F4).
+	// Cursor, if not nil, is the position after the batch's last item. The fencing statement itself saves it (F4).
 	Cursor *string
-	// Database is the name of the data database that has the items of the queues; empty for the roster's database (F11).
+	// Database is the name of the data database that has the items of the queue; empty for the roster's database (F11).
 	Database string
 	// Run, if not empty, is the id of the run whose sweep the batch belongs to (R8). Its cursor is that of the
 	// queue in the run, and the fence also fails if the run's queue no longer belongs to this sweep.
@@ -48,10 +45,6 @@ type boundBatch struct {
 // a dealer that uses InTx may call it as well.
 func (c *Center) Bind(ctx context.Context, b Batch) context.Context {
 	b.OwnSign = c.ownSign
-	b.Queues = slices.Clone(b.Queues)
-	// All batches and plans lock rows in byte order: two transactions that lock the same rows in opposite orders deadlock
-	// (F1).
-	slices.SortFunc(b.Queues, func(x, y QueueEpoch) int { return cmp.Compare(x.ID, y.ID) })
 	return context.WithValue(ctx, batchKey{}, boundBatch{b, c, c.Data(b.Database), new(atomic.Bool)})
 }
 
@@ -70,16 +63,16 @@ func batchOf(ctx context.Context) (boundBatch, error) {
 	return b, nil
 }
 
-// IsFenced reports whether an error means that the server has lost a queue, rather than that an item has failed.
+// IsFenced reports whether an error means that the server has lost the queue, rather than that an item has failed.
 func IsFenced(err error) bool { return errors.Is(err, ErrFenced) }
 
-// Fence makes the transaction commit only while this server owns the batch's queues under the epochs of the batch's
+// Fence makes the transaction commit only while this server owns the batch's queue under the epoch of the batch's
 // selection. It is one statement. Make it the transaction's first, before any savepoint: rolling back to an earlier
-// savepoint would drop its lock. Until the transaction ends, no other server can take over the queues: keep it short.
+// savepoint would drop its lock. Until the transaction ends, no other server can take over the queue: keep it short.
 // The database ends a transaction that is idle for longer than Options.IdleTxTimeout. On SQLite the transaction must be
 // an immediate one, as those of DB are.
 //
-// Fence returns ErrFenced if a queue has another owner or epoch, and the caller must roll back. It returns ErrNoBatch
+// Fence returns ErrFenced if the queue has another owner or epoch, and the caller must roll back. It returns ErrNoBatch
 // if ctx does not come from Execute, ErrNoTx if tx has no Commit and Rollback (a pool or a connection, of
 // database/sql or of a wrapper), and ErrNoRoster if the transaction's database has no tables of the roster, or those
 // of another roster.
@@ -106,13 +99,13 @@ func Fence(ctx context.Context, tx Tx) error {
 	case b.c.db.Class(err) == sqldb.NoTable:
 		err = fmt.Errorf("%w (%w)", ErrNoRoster, err)
 	case errors.Is(err, ErrFenced) && b.owned(ctx):
-		err = fmt.Errorf("%w: in the roster the worker owns the queues of the batch, and where the transaction leads it "+
+		err = fmt.Errorf("%w: in the roster the worker owns the queue of the batch, and where the transaction leads it "+
 			"does not", ErrNoRoster)
 	}
 	return sqldb.Wrap(err, "fence %s$%s", b.TaskType, b.OwnSign)
 }
 
-// lostSince adds ErrFenced to the error of a statement whose context was cancelled because the server has lost a queue
+// lostSince adds ErrFenced to the error of a statement whose context was cancelled because the server has lost the queue
 // of the batch. The statement does not reach the fence then, or its reply is not waited for. A commit whose outcome is
 // unknown stays unknown: the fence may have let it pass before.
 func lostSince(ctx context.Context, err error) error {
@@ -123,14 +116,14 @@ func lostSince(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", cause, err)
 }
 
-// owned reports whether the server still owns the queues of the batch by the roster's own connections. The fence of a
+// owned reports whether the server still owns the queue of the batch by the roster's own connections. The fence of a
 // transaction in the same database does not fail then: an epoch is never used again. A roster in memory has one
 // connection, which the transaction holds.
 func (b boundBatch) owned(ctx context.Context) bool {
 	if b.c.db.Database.Memory {
 		return false
 	}
-	return b.rows().Check(ctx, b.Queues) == nil
+	return b.rows().Check(ctx, b.Queue) == nil
 }
 
 // rows returns what compares the owners with the rows of the roster.
@@ -140,7 +133,7 @@ func (b boundBatch) rows() roster.Fence { return b.c.roster.Server(b.TaskType, b
 func (b boundBatch) fence(ctx context.Context, tx Tx) error {
 	switch {
 	case b.data != nil:
-		return b.rows().Hold(ctx, tx, b.Queues)
+		return b.rows().Hold(ctx, tx, b.Queue)
 	case b.Run != "" && b.Cursor != nil:
 		err := b.fenceRun(ctx, tx)
 		b.saved.Store(err == nil)
@@ -152,7 +145,7 @@ func (b boundBatch) fence(ctx context.Context, tx Tx) error {
 // saveOrHold fences a transaction with the rows of its database, and saves the cursor of the batch if it has one.
 func (b boundBatch) saveOrHold(ctx context.Context, tx Tx, rows roster.Fence) error {
 	if b.Cursor == nil {
-		return rows.Hold(ctx, tx, b.Queues)
+		return rows.Hold(ctx, tx, b.Queue)
 	}
 	err := b.saveCursor(ctx, tx, rows)
 	b.saved.Store(err == nil)
@@ -163,7 +156,7 @@ func (b boundBatch) saveCursor(ctx context.Context, tx roster.Execer, rows roste
 	if err := roster.CheckCursor(*b.Cursor); err != nil {
 		return err
 	}
-	return rows.HoldByWriting(ctx, tx, b.Queues, `cursor_value = ?, `, *b.Cursor)
+	return rows.HoldByWriting(ctx, tx, b.Queue, `cursor_value = ?, `, *b.Cursor)
 }
 
 // fenceRun saves the cursor of a queue of a run. The cursor is not in the queue's own row, so fenceRun fences that row
@@ -172,10 +165,10 @@ func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 	if err := roster.CheckCursor(*b.Cursor); err != nil {
 		return err
 	}
-	if err := b.rows().HoldByWriting(ctx, tx, b.Queues, ``); err != nil {
+	if err := b.rows().HoldByWriting(ctx, tx, b.Queue, ``); err != nil {
 		return err
 	}
-	q := b.Queues[0]
+	q := b.Queue
 	n, err := sqldb.Affected(tx.ExecContext(ctx, b.c.db.SQL(`UPDATE schedule_run_queue`+b.c.db.ByKey+`
 		SET cursor_value = ?, recoveries = 0, progress_at = {now}
 		WHERE run_id = ? AND queue_id = ? AND state = '`+runs.QueueRunning+`' AND server = ?
@@ -191,7 +184,7 @@ func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 //
 // InTx may run fn several times, each time after a transaction that certainly rolled back: fn must have effects through
 // tx only. When the outcome of the commit is unknown, InTx returns ErrUnknownCommit and does not run fn again. The
-// queues are selected again when the transaction has ended (see UnknownCommit); Select then returns the items that did
+// queue is selected again when the transaction has ended (see UnknownCommit); Select then returns the items that did
 // not take effect. InTx wraps the errors of Fence, of fn and of the database.
 //
 // db is the pool of DB, or one of the program's own that leads to the roster's database, such as the field DB of a
@@ -258,7 +251,7 @@ func SaveCursor(ctx context.Context) error {
 	}
 	err = rows.DB.Retry(ctx, func() (bool, error) { return true, b.saveCursor(ctx, sqldb.Single{Pool: rows.DB.Dealers}, rows) })
 	if b.data != nil && errors.Is(err, ErrFenced) {
-		b.data.forget(b.TaskType, b.Queues)
+		b.data.forget(b.TaskType, b.Queue)
 	}
 	if err != nil {
 		return fmt.Errorf("save the cursor of %s$%s: %w", b.TaskType, b.OwnSign, lostSince(ctx, err))

@@ -1,9 +1,6 @@
 package center
 
-import (
-	"context"
-	"fmt"
-)
+import "context"
 
 // FenceStatement is the fence for a program of any language, which has the SQL and no Center (F12).
 type FenceStatement struct {
@@ -19,15 +16,11 @@ type FenceStatement struct {
 // Unlike Fence, the statement saves no cursor, because the program may commit and then report that an item has failed.
 // On SQLite the transaction must begin with BEGIN IMMEDIATE.
 //
-// FenceStatementOf returns ErrNoBatch if ctx does not come from Execute, and an error for a batch of several queues,
-// which only a SetSelector has.
+// FenceStatementOf returns ErrNoBatch if ctx does not come from Execute.
 func FenceStatementOf(ctx context.Context) (s FenceStatement, err error) {
 	b, err := batchOf(ctx)
 	if err != nil {
 		return s, err
-	}
-	if len(b.Queues) != 1 {
-		return s, fmt.Errorf("the batch has items of %d queues, and the fencing statement is for one", len(b.Queues))
 	}
 	rows := b.rows()
 	if b.data != nil {
@@ -36,6 +29,6 @@ func FenceStatementOf(ctx context.Context) (s FenceStatement, err error) {
 		}
 		rows = b.data.fence(b.TaskType, b.Server)
 	}
-	s.SQL, s.Args = rows.Statement(b.Queues[0])
+	s.SQL, s.Args = rows.Statement(b.Queue)
 	return s, nil
 }

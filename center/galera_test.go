@@ -43,14 +43,14 @@ func TestAFenceOnANodeOfGaleraThatLags(t *testing.T) {
 	nodes := testdb.Galera(t)
 	near, far := openNode(t, nodes[0]), openNode(t, nodes[1])
 	centertest.Define(t, near, "settle", center.Settings{Queues: 1})
-	owner := center.Batch{Server: "web1:1:00000001", TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0"}}}
+	owner := center.Batch{Server: "web1:1:00000001", TaskType: "settle", Queue: center.QueueEpoch{ID: "0"}}
 	_, err := near.Roster().Register(t.Context(), roster.ServerInfo{
 		UUID: owner.Server, TaskType: "settle", Host: "web1", JudgeDeadInterval: time.Minute,
 	})
 	must(t, err)
 	_, err = near.Roster().Planner("settle", owner.Server).Rebalance(t.Context(), roster.RebalanceOptions{})
 	must(t, err)
-	must(t, near.DB().QueryRow(`SELECT epoch FROM schedule_queue`).Scan(&owner.Queues[0].Epoch))
+	must(t, near.DB().QueryRow(`SELECT epoch FROM schedule_queue`).Scan(&owner.Queue.Epoch))
 	centertest.Exec(t, near,
 		`CREATE TABLE items (id BIGINT NOT NULL PRIMARY KEY, n INT NOT NULL)`,
 		`INSERT INTO items VALUES (1, 0)`,

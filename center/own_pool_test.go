@@ -55,7 +55,7 @@ func ownPoolFixture(t *testing.T, raw string, o center.Options) (*center.Center,
 }
 
 func bindBatch(t *testing.T, c *center.Center, cursor *string) context.Context {
-	return c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: 7}}, Cursor: cursor})
+	return c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queue: center.QueueEpoch{ID: "0", Epoch: 7}, Cursor: cursor})
 }
 
 func nothing(*sql.Tx) error { return nil }

@@ -108,8 +108,8 @@ type Settings struct {
 	// 60.
 	LoadMovesPerHour int
 	// Splittable says that numbered queues may be split and merged one by one (N3), because each select of the dealer
-	// divides the items by Selection.Total, which may differ from queue to queue. A SetSelector cannot. Defaults to false:
-	// another number of queues is a barrier for the whole task type (N1).
+	// divides the items by Selection.Total, which may differ from queue to queue. Defaults to false: another number of
+	// queues is a barrier for the whole task type (N1).
 	Splittable bool
 	// DrainTimeout is how long a leaving server waits for its calls in flight. Defaults to 30 s.
 	DrainTimeout time.Duration
@@ -128,8 +128,8 @@ type Settings struct {
 	// there are more servers than calls, the others stand by. Defaults to no limit.
 	MaxInFlight int
 	// QueueRatePerSecond is the most items that each queue executes in a second, over a long time, and
-	// QueueMaxInFlight the most calls of Execute that each queue has in flight. A burst is the items of a second. The
-	// dealer must not be a SetSelector. Default to 0: no limit.
+	// QueueMaxInFlight the most calls of Execute that each queue has in flight. A burst is the items of a second.
+	// Default to 0: no limit.
 	QueueRatePerSecond float64
 	QueueMaxInFlight   int
 	// BatchTimeout ends the context of a call of the dealer that takes longer. Defaults to none.

@@ -73,9 +73,7 @@ func (c *commits) note(b boundBatch) {
 	if c.queues == nil {
 		c.queues = map[dataQueue]unknownCommit{}
 	}
-	for _, q := range b.Queues {
-		c.queues[dataQueue{b.TaskType, q.ID}] = unknownCommit{data: b.data, since: time.Now()}
-	}
+	c.queues[dataQueue{b.TaskType, b.Queue.ID}] = unknownCommit{data: b.data, since: time.Now()}
 }
 
 func (c *commits) of(key dataQueue) (of unknownCommit, found bool) {

@@ -68,8 +68,8 @@ var (
 		"the selects of a queue seem to ignore their limit",
 		"use Selection.Limit, {{limit}} in SQL")
 	BadPage = kind("BAD_PAGE", "alerts", Note, Told,
-		"a select returns an item twice, or items of other queues",
-		"look for a join that returns a row more than once, or correct QueueOf")
+		"a select returns an item twice",
+		"look for a join that returns a row more than once")
 	KeyDivided = kind("KEY_DIVIDED", "alerts", Problem, Told,
 		"items of one order key are in several queues, so they are in no order",
 		"divide the items by the order key, or by what depends on it: {{mine customer_id}} for the key customer_id")

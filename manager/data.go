@@ -42,25 +42,17 @@ func (v *ownView) placed(ctx context.Context, q processor.Queue, row roster.View
 // noDatabase stands for the data database of a queue that has none by the setting. No database has this name.
 const noDatabase = "{none}"
 
-// enter makes the data databases of queues reject what earlier owners write (F11), and waits for transactions of this
+// enter makes the data database of a queue reject what earlier owners write (F11), and waits for transactions of this
 // owner that may still commit (F5). The executors call it.
-func (s *server) enter(ctx context.Context, queues []processor.Queue, suspect bool) (changed bool, err error) {
-	for _, q := range queues {
-		epoch := center.QueueEpoch{ID: q.ID, Epoch: q.Epoch}
-		if q.Database != "" {
-			raised, err := s.enterData(ctx, q, epoch, suspect)
-			if err != nil {
-				return changed, err
-			}
-			changed = changed || raised
+func (s *server) enter(ctx context.Context, q processor.Queue, suspect bool) (changed bool, err error) {
+	epoch := center.QueueEpoch{ID: q.ID, Epoch: q.Epoch}
+	if q.Database != "" {
+		if changed, err = s.enterData(ctx, q, epoch, suspect); err != nil {
+			return false, err
 		}
-		ended, err := s.roster.EndCommits(ctx, s.taskType, s.session.Load().uuid, epoch)
-		if err != nil {
-			return changed, err
-		}
-		changed = changed || ended
 	}
-	return changed, nil
+	ended, err := s.roster.EndCommits(ctx, s.taskType, s.session.Load().uuid, epoch)
+	return changed || ended, err
 }
 
 func (s *server) enterData(ctx context.Context, q processor.Queue, epoch center.QueueEpoch, suspect bool,

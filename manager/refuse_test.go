@@ -1,24 +1,29 @@
 package manager_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/dutyrota/rota/center/sqlite"
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/ops"
-	"github.com/dutyrota/rota/processor"
 )
 
-// sets is a dealer with one select for all queues.
-type sets struct{ idle }
+// reader is a dealer that cannot work queues with totals of their own, because its cursors are in a data database.
+type reader struct{ idle }
 
-func (sets) SelectSet(context.Context, processor.Selection, []processor.Queue) ([]int, error) {
-	return nil, nil
+func (reader) Cursor(int) string { return "" }
+
+// elsewhere opens the data database of a reader, and returns its settings.
+func (cl *cluster) elsewhere() manager.Settings {
+	cl.Helper()
+	if _, err := cl.c.FenceIn("elsewhere", sqlite.URL("sqlite::memory:")); err != nil {
+		cl.Fatal(err)
+	}
+	return manager.Settings{Queues: 2, Database: "elsewhere"}
 }
-func (sets) QueueOf(int) string { return "" }
 
 // wantRefusal checks that the doctor reports a worker that does not serve the task type, with the reason.
 func (cl *cluster) wantRefusal(reason string) {
@@ -42,12 +47,14 @@ func (cl *cluster) wantRefusal(reason string) {
 func TestUnsuitedWorkerDoesNotBegin(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		alerts := new(alertLog)
-		_, err := ops.New(cl.c).Tasks().Define(cl.Context(), "settle", manager.Settings{Queues: 2, Splittable: true})
-		if err != nil {
+		s := cl.elsewhere()
+		splittable := s
+		splittable.Splittable = true
+		if _, err := ops.New(cl.c).Tasks().Define(cl.Context(), "settle", splittable); err != nil {
 			cl.Fatal(err)
 		}
-		const reason = "splittable (true) needs a select per queue"
-		w := cl.serveAlerted(alerts, sets{}, manager.Settings{Queues: 2})
+		const reason = "splittable (true) needs cursors in the roster"
+		w := cl.serveAlerted(alerts, reader{}, s)
 		<-w.done
 		if w.err == nil || !strings.Contains(w.err.Error(), reason) {
 			cl.Errorf("the worker ended with %v, want an error with %q", w.err, reason)
@@ -62,12 +69,12 @@ func TestUnsuitedWorkerDoesNotBegin(t *testing.T) {
 // N3: a worker that has lost its row registers again only if its dealer can work the queues that it finds.
 func TestUnsuitedWorkerDoesNotReturn(t *testing.T) {
 	for name, change := range map[string]struct{ set, back, reason string }{
-		"splits": {"splittable = TRUE", "splittable = FALSE", "needs a select per queue"},
+		"splits": {"splittable = TRUE", "splittable = FALSE", "needs cursors in the roster"},
 		"mode":   {"mode = 'RUN'", "mode = 'CONTINUOUS'", "mode was CONTINUOUS and is RUN"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(cl *cluster) {
-				cl.serveAlerted(new(alertLog), sets{}, manager.Settings{Queues: 2})
+				cl.serveAlerted(new(alertLog), reader{}, cl.elsewhere())
 				time.Sleep(5 * time.Second)
 				cl.exec("UPDATE schedule_task_type SET " + change.set + ", version = version + 1")
 				cl.exec("DELETE FROM schedule_server")

@@ -249,25 +249,3 @@ func TestRunFailsForGood(t *testing.T) {
 		}
 	})
 }
-
-// setter selects for all queues at once.
-type setter struct{ store }
-
-// SelectSet implements processor.SetSelector.
-func (*setter) SelectSet(context.Context, processor.Selection, []processor.Queue) ([]int, error) {
-	return nil, nil
-}
-
-// QueueOf implements processor.SetSelector.
-func (*setter) QueueOf(int) string { return "0" }
-
-// Mode RUN needs a select per queue: a SetSelector is rejected at the start.
-func TestRunWithASetSelectorIsRefused(t *testing.T) {
-	inBubble(t, func(cl *cluster) {
-		w := cl.serveAlerted(new(alertLog), &setter{}, inRuns)
-		<-w.done
-		if w.err == nil || w.err.Error() != "settings of task type settle: mode (RUN) needs a select per queue, and the dealer is a SetSelector" {
-			cl.Fatalf("the error is %v, want mode (RUN) refused", w.err)
-		}
-	})
-}

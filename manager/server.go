@@ -323,20 +323,14 @@ func (s *server) leaseValid() bool {
 	return session != nil && session.reg.lease.valid()
 }
 
-func (s *server) bind(ctx context.Context, queues []processor.Queue, cursor *string) context.Context {
+func (s *server) bind(ctx context.Context, q processor.Queue, cursor *string) context.Context {
 	b := center.Batch{
-		Server: s.session.Load().uuid, TaskType: s.taskType, Queues: make([]center.QueueEpoch, len(queues)),
-		Cursor: cursor,
+		Server: s.session.Load().uuid, TaskType: s.taskType, Queue: center.QueueEpoch{ID: q.ID, Epoch: q.Epoch},
+		Database: q.Database, Cursor: cursor,
 	}
-	if len(queues) > 0 {
-		b.Database = queues[0].Database
-	}
-	if len(queues) > 0 && queues[0].Run != nil {
-		b.Run = queues[0].Run.ID
-		ctx = processor.WithRun(ctx, queues[0].Run)
-	}
-	for i, q := range queues {
-		b.Queues[i] = center.QueueEpoch{ID: q.ID, Epoch: q.Epoch}
+	if q.Run != nil {
+		b.Run = q.Run.ID
+		ctx = processor.WithRun(ctx, q.Run)
 	}
 	return s.roster.Bind(ctx, b)
 }

@@ -61,7 +61,7 @@ func stallQueue(t *testing.T, url string, p *process, queue string) (free func()
 	}
 	uuid := p.text(t, "SELECT cur_server FROM schedule_queue WHERE queue_id = '"+queue+"'")
 	epoch := p.count(t, "SELECT epoch FROM schedule_queue WHERE queue_id = '"+queue+"'")
-	ctx := db.Bind(context.WithoutCancel(t.Context()), center.Batch{Server: uuid, TaskType: "settle", Queues: []center.QueueEpoch{{ID: queue, Epoch: int64(epoch)}}})
+	ctx := db.Bind(context.WithoutCancel(t.Context()), center.Batch{Server: uuid, TaskType: "settle", Queue: center.QueueEpoch{ID: queue, Epoch: int64(epoch)}})
 	tx, err := db.DB().BeginTx(ctx, nil)
 	if err != nil {
 		t.Fatal(err)

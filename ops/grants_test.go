@@ -128,7 +128,7 @@ func exerciseQueues(t *testing.T, c *center.Center) {
 // bindQueue0 returns a context with a batch of web1's queue 0, under the epoch in the table.
 func bindQueue0(t *testing.T, c *center.Center, cursor *string) context.Context {
 	t.Helper()
-	return c.Bind(t.Context(), center.Batch{Server: web1, TaskType: "settle", Cursor: cursor, Queues: []center.QueueEpoch{queue0(t, c, web1, "settle")}})
+	return c.Bind(t.Context(), center.Batch{Server: web1, TaskType: "settle", Cursor: cursor, Queue: queue0(t, c, web1, "settle")})
 }
 
 // queue0 returns queue 0 of a task type under the epoch in the table.

@@ -266,8 +266,7 @@ var setQueue = verb[SetQueue](Verb{
 	Effect: "Its owner adopts them with its next heartbeat. What is left out stays as it is.",
 	Help: `The queues of a worker take turns, and each starts one call of Execute in its
 turn, or as many as its weight. All other queues have the limits of the task
-type: queue_rate_per_second and queue_max_in_flight. A dealer that selects for
-a set of queues (SetSelector) ignores the limits of single queues.`,
+type: queue_rate_per_second and queue_max_in_flight.`,
 	Example: `  rota queue set regions west --rate-per-second 50 --max-in-flight 2
   rota queue set regions west --weight 3
   rota queue set regions west --max-in-flight default`,

@@ -26,8 +26,7 @@ const (
 	taskTypeKey = attribute.Key("rota.task_type")
 	ownSignKey  = attribute.Key("rota.own_sign")
 	serverKey   = attribute.Key("rota.server")
-	queueKey    = attribute.Key("rota.queue")  // of one queue, with its epoch
-	queuesKey   = attribute.Key("rota.queues") // of a batch of a SetSelector
+	queueKey    = attribute.Key("rota.queue") // of one queue, with its epoch
 	epochKey    = attribute.Key("rota.epoch")
 	toKey       = attribute.Key("rota.to")
 	runKey      = attribute.Key("rota.run")
@@ -79,7 +78,7 @@ func (t *Tracing) Hooks() processor.Hooks {
 
 func (t *Tracing) selects(ctx context.Context, s processor.Selection) (context.Context, func(int, error)) {
 	ctx, span := t.tracer.Start(ctx, "rota select "+s.TaskType, trace.WithNewRoot(), trace.WithAttributes(
-		append(append(ofTask(s.TaskType, s.OwnSign), serverKey.String(s.Server)), ofQueues(s.Queue)...)...))
+		append(append(ofTask(s.TaskType, s.OwnSign), serverKey.String(s.Server)), ofQueue(s.Queue)...)...))
 	if !span.IsRecording() {
 		return ctx, func(int, error) { span.End() }
 	}
@@ -96,7 +95,7 @@ func (t *Tracing) execute(ctx context.Context, b processor.Batch) (context.Conte
 		attributes = append(attributes, serverKey.String(bound.Server))
 	}
 	ctx, span := t.tracer.Start(ctx, "rota execute "+b.TaskType, trace.WithNewRoot(),
-		trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(append(attributes, ofQueues(b.Queues...)...)...),
+		trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(append(attributes, ofQueue(b.Queue)...)...),
 		trace.WithLinks(linksOf(b)...))
 	if !span.IsRecording() {
 		return ctx, func(processor.Result) { span.End() }
@@ -118,7 +117,7 @@ const maxLinks = 128
 // linksOf returns links to the submission of the run and to the traces of the items, each once.
 func linksOf(b processor.Batch) (links []trace.Link) {
 	parents := b.TraceParents
-	if run := b.Queues[0].Run; run != nil && run.TraceParent != "" {
+	if run := b.Queue.Run; run != nil && run.TraceParent != "" {
 		parents = append([]string{run.TraceParent}, parents...)
 	}
 	seen := make(map[string]bool, min(len(parents), maxLinks))
@@ -208,19 +207,8 @@ func ofTask(taskType, ownSign string) []attribute.KeyValue {
 	return []attribute.KeyValue{taskTypeKey.String(taskType), ownSignKey.String(ownSign)}
 }
 
-// ofQueues returns the attributes of one queue and its run, or of several queues, which have no runs.
-func ofQueues(queues ...processor.Queue) []attribute.KeyValue {
-	if len(queues) > 1 {
-		ids := make([]string, len(queues))
-		for i, q := range queues {
-			ids[i] = q.ID
-		}
-		return []attribute.KeyValue{queuesKey.StringSlice(ids)}
-	}
-	q := queues[0]
-	if q.ID == "" { // of SelectSet
-		return nil
-	}
+// ofQueue returns the attributes of a queue and its run.
+func ofQueue(q processor.Queue) []attribute.KeyValue {
 	list := []attribute.KeyValue{queueKey.String(q.ID), epochKey.Int64(q.Epoch)}
 	if q.Run != nil {
 		list = append(list, runKey.String(q.Run.ID), runKeyKey.String(q.Run.Key))

@@ -63,7 +63,7 @@ func parent(n int) string { return fmt.Sprintf("00-%032x-%016x-01", n, n) }
 func batch(parents ...string) processor.Batch {
 	return processor.Batch{
 		TaskType: "settle", OwnSign: "BASE", Items: 3, TraceParents: parents,
-		Queues: []processor.Queue{{ID: "7", Epoch: 9, Run: &processor.Run{ID: "r", Key: "k", TraceParent: parent(1)}}},
+		Queue: processor.Queue{ID: "7", Epoch: 9, Run: &processor.Run{ID: "r", Key: "k", TraceParent: parent(1)}},
 	}
 }
 

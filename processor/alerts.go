@@ -25,7 +25,7 @@ func (w *watch) begin(c *selectCall) {
 	}
 }
 
-// alertCrashes sends one alert per lane if its queues have crashed too often.
+// alertCrashes sends one alert per lane if its queue has crashed too often.
 func (w *watch) alertCrashes(c *selectCall) {
 	l := c.lane
 	if l.crashes == 0 || w.crashesAlerted {
@@ -89,16 +89,6 @@ func (c *call) remind(a Alert) (first bool) {
 	c.alerted.Store(about, c.began)
 	c.env.Alert(a)
 	return !told
-}
-
-// foreignError means that a page of a set holds items of queues that were not selected.
-type foreignError struct {
-	queue string // the first such queue, quoted
-	items int
-}
-
-func (e *foreignError) Error() string {
-	return fmt.Sprintf("QueueOf names queue %s, which was not selected; items skipped: %d", e.queue, e.items)
 }
 
 // inspect sends the alerts about a page, and computes its signature, which is equal for pages with an equal first item.

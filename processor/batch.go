@@ -47,7 +47,7 @@ type batchResult struct {
 }
 
 // claimLocked takes the next batch of a ready lane.
-func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, size int, m mark, now time.Time) {
+func (b *batch) claimLocked(s *scheduler, l *lane, size int, m mark, now time.Time) {
 	l.batches++
 	s.inFlight.batches++
 	b.lane, b.page, b.mark, b.isolation.due = l, l.page, m, l.isolated
@@ -55,10 +55,7 @@ func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, size int
 	if m >= ordinary {
 		l.rate.take(now, b.size())
 	}
-	b.grants, b.ctx = b.page.grants(b.grants[:0], &b.span)
-	if len(b.grants) > 1 {
-		b.ctx, b.cancel = context.WithCancelCause(ctx)
-	}
+	b.grant, b.ctx = l.grant, b.page.ctx
 	if l.isolated && m == ordinary {
 		b.mark = single
 	}
@@ -110,7 +107,7 @@ func (b *batch) callHooks() (context.Context, error) {
 		}
 		var end func(Result)
 		ctx, end = hooks.Execute(ctx, Batch{
-			TaskType: b.env.TaskType, OwnSign: b.env.OwnSign, Queues: queuesOf(b.grants), Items: b.size(),
+			TaskType: b.env.TaskType, OwnSign: b.env.OwnSign, Queue: b.grant.queue, Items: b.size(),
 			TraceParents: parents,
 		})
 		if b.logCtx = ctx; end != nil {
@@ -123,17 +120,15 @@ func (b *batch) callHooks() (context.Context, error) {
 // bind makes the context of Execute, unless the page has it, and finds the position of the cursor after the batch.
 func (b *batch) bind() (err error) {
 	b.bound = b.ctx
-	switch {
-	case b.capabilities.Cursored:
-		if b.position.cursor, err = b.items.place(b.to - 1); err != nil {
-			return err
-		}
-		b.position.known = true
-		cursor := b.position.cursor
-		b.bound = b.env.Bind(b.ctx, queuesOf(b.grants), &cursor)
-	case len(b.grants) > 1:
-		b.bound = b.env.Bind(b.ctx, queuesOf(b.grants), nil)
+	if !b.capabilities.Cursored {
+		return nil
 	}
+	if b.position.cursor, err = b.items.place(b.to - 1); err != nil {
+		return err
+	}
+	b.position.known = true
+	cursor := b.position.cursor
+	b.bound = b.env.Bind(b.ctx, b.grant.queue, &cursor)
 	return nil
 }
 
@@ -153,7 +148,7 @@ func (b *batch) performRecorded() error {
 	if err != nil {
 		return err
 	}
-	r, ok, err := b.lane.failures.record(&b.call, u.grant, u.key, b.mark == unfinished)
+	r, ok, err := b.lane.failures.record(&b.call, u.key, b.mark == unfinished)
 	switch {
 	case err != nil:
 		return err
@@ -218,12 +213,12 @@ func count(n int, one, many string) string {
 // fails alone ends the sweep. If the position of the batch is that of the item before it, the cursor proves nothing,
 // and the batch has failed.
 func (b *batch) checkCommitted() {
-	queue := b.grants[0].queue
+	queue := b.grant.queue
 	if b.env.Cursors == nil || !b.position.known || b.position.cursor == queue.Cursor {
 		return
 	}
 	cursor := ""
-	_, err := b.env.Enter(b.ctx, queuesOf(b.grants), false) // the COMMIT may still be under way (F5)
+	_, err := b.env.Enter(b.ctx, queue, false) // the COMMIT may still be under way (F5)
 	if err == nil {
 		cursor, err = b.env.Cursors.Load(b.ctx, queue)
 	}
@@ -268,7 +263,7 @@ func (b *batch) recordResult() {
 // items.
 func (b *batch) saveCursor() {
 	if b.env.Cursors != nil {
-		if err := b.env.Cursors.Save(b.bound, b.grants[0].queue, b.position.cursor); err != nil {
+		if err := b.env.Cursors.Save(b.bound, b.grant.queue, b.position.cursor); err != nil {
 			b.err = fmt.Errorf("save cursor: %w", err)
 			b.outcome = b.classify(b.err)
 			b.result.pause, b.result.failed = true, b.size()
@@ -296,25 +291,21 @@ func (b *batch) deleteRecords() {
 // finishLocked updates the cursor and the sweep, and lets the lane rest if it has waited for this batch.
 func (b *batch) finishLocked(s *scheduler) {
 	l := b.lane
-	s.observeLocked(b.evidence(s.rounds.Load()), l, b.grants)
+	s.observeLocked(b.evidence(s.rounds.Load()), l)
 	l.batches--
 	if s.inFlight.batches--; s.inFlight.batches == s.inFlight.most {
 		notify(s.signals.drained)
 	}
 	s.stats.countBatch(b)
-	for _, g := range b.grants {
-		g.work.count(b)
-	}
+	b.grant.work.count(b)
 	if b.mark >= ordinary && (b.outcome == done || b.outcome == failed) {
 		b.measurePaceLocked(s)
 	}
-	if b.serial || l.isolated || b.page.chains != nil || l.limits.inFlight(s.settings) > 0 {
+	if b.serial || b.page.chains != nil || l.limits.inFlight(s.settings) > 0 {
 		b.continuePageLocked(s)
 	}
 	if whole := b.outcome == done || b.outcome == failed; b.page.endBatch(whole && !b.isolation.missed(b.mark)) {
-		for _, part := range b.page.parts {
-			s.surviveLocked(l, part.grant)
-		}
+		s.surviveLocked(l)
 	}
 	if l.sweep != nil {
 		l.sweep.countBatchLocked(s, b)
@@ -338,15 +329,15 @@ func (b *batch) evidence(round uint64) evidence {
 	if b.outcome != failed {
 		return e
 	}
-	e.failed, e.err, e.first, e.failedOf = true, b.err, b.result.first, b.failedOf
+	e.failed, e.err, e.first, e.failedItems = true, b.err, b.result.first, b.failedItems
 	e.wide = !b.capabilities.tracksItems()
 	e.inconclusive = b.mark < ordinary || b.result.retryNow || b.env.blames(b.err)
 	e.known = b.result.first > 0 && b.result.first < round
 	e.expected = b.lane.sweep != nil && b.lane.sweep.expects(b)
 	e.probe, e.took, e.timeout = b.quota > 0, b.took, b.settings.BatchTimeout
 	if b.capabilities.Keyed && !b.capabilities.Cursored && !b.result.pause && !e.inconclusive && !e.known {
-		for i, key := range b.keys[:min(len(b.keys), failuresToOpen)] { // more of them would prove nothing more
-			e.items = append(e.items, b.grantOf(i).queue.ID+"\x00"+key)
+		for _, key := range b.keys[:min(len(b.keys), failuresToOpen)] { // more of them would prove nothing more
+			e.items = append(e.items, b.grant.queue.ID+"\x00"+key)
 		}
 	}
 	return e
@@ -388,7 +379,7 @@ func (b *batch) itemDone(n int) bool {
 // moveCursorLocked moves the cursor after a success, and reports whether it did. After any other outcome, no item may
 // be executed before all items ahead of it are done (X3): the items are selected again from the cursor.
 func (b *batch) moveCursorLocked() (moved bool) {
-	g, n := b.grants[0], b.size()
+	g, n := b.grant, b.size()
 	if b.outcome == done && b.position.saved {
 		g.moveCursorLocked(b.position.cursor, max(0, g.cursor.suspects-n))
 		return true

@@ -34,16 +34,7 @@ func (e *endless) Execute(_ context.Context, items []int) error {
 	return nil
 }
 
-// endlessSet is endless as a SetSelector.
-type endlessSet struct{ *endless }
-
-func (e endlessSet) SelectSet(ctx context.Context, s processor.Selection, _ []processor.Queue) ([]int, error) {
-	return e.Select(ctx, s)
-}
-
 var ids = []string{"0", "1", "2", "3", "4", "5", "6", "7"}
-
-func (e endlessSet) QueueOf(item int) string { return ids[item/8%8] }
 
 // endlessKeyed is endless with keys. It returns four ranges in turn, so that the page in flight is not the selected
 // page.
@@ -90,10 +81,6 @@ func Benchmark(b *testing.B) {
 		b.Run(fmt.Sprintf("select/execute_number=%d", n), func(b *testing.B) {
 			e := &endless{}
 			run(b, e, e, n, nil)
-		})
-		b.Run(fmt.Sprintf("set/execute_number=%d", n), func(b *testing.B) {
-			e := endlessSet{&endless{}}
-			run(b, e, e.endless, n, nil)
 		})
 		b.Run(fmt.Sprintf("notsleep/execute_number=%d", n), func(b *testing.B) {
 			e := newEndlessKeyed()

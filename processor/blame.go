@@ -118,8 +118,12 @@ func (b *batch) failItems(named []itemError) {
 	var stored map[string]record
 	var err error
 	if b.lane.sweep == nil {
-		stored, err = log.find(&b.call, len(named), func(i int) (*grant, string) {
-			return b.grantOf(named[i].index), b.keys[named[i].index]
+		stored, err = log.find(&b.call, func(yield func(string) bool) {
+			for _, f := range named {
+				if !yield(b.keys[f.index]) {
+					return
+				}
+			}
 		})
 	}
 	if err != nil {
@@ -146,11 +150,9 @@ func (b *batch) failItems(named []itemError) {
 			updates = append(updates, u)
 		}
 	}
-	for _, g := range b.grants {
-		if err := log.save(b.bound, g, updates...); err != nil {
-			b.logError("save failed items", updates[0].key, err)
-			b.alertUnrecorded(g, err)
-		}
+	if err := log.save(b.bound, updates...); err != nil {
+		b.logError("save failed items", updates[0].key, err)
+		b.alertUnrecorded(err)
 	}
 	for i := range updates {
 		b.discardFailed(&updates[i])
@@ -159,7 +161,8 @@ func (b *batch) failItems(named []itemError) {
 }
 
 // alertUnrecorded sends an alert about failed items that the store has not recorded, and that are only in memory.
-func (b *batch) alertUnrecorded(g *grant, err error) {
+func (b *batch) alertUnrecorded(err error) {
+	g := b.grant
 	if b.classify(err) == failed {
 		b.remind(Alert{Kind: AlertUnrecorded, Queue: g.queue.ID, Text: fmt.Sprintf(
 			"failed items of queue %s are not recorded, so another worker would begin to count their attempts again: %v",
@@ -196,7 +199,7 @@ func (b *batch) failItem(f itemError, stored map[string]record) (u update, _ ver
 		return u, doubt, err
 	}
 	var ok bool
-	if u.record, ok = b.lane.failures.recall(u.grant, u.key); !ok {
+	if u.record, ok = b.lane.failures.recall(u.key); !ok {
 		u.record = stored[u.key]
 	}
 	b.result.first = max(b.result.first, cmp.Or(u.first, math.MaxUint64))
@@ -232,7 +235,7 @@ func (b *batch) failItem(f itemError, stored map[string]record) (u update, _ ver
 
 // updateOf returns the update of an item of the batch, without its record.
 func (b *batch) updateOf(n int) (u update, err error) {
-	u.index, u.grant, u.key = n, b.grantOf(n), b.keys[n]
+	u.index, u.key = n, b.keys[n]
 	if b.capabilities.Ordered {
 		u.orderKey, err = b.items.orderKey(b.from + n)
 	}
@@ -247,7 +250,7 @@ func (b *batch) discardFailed(u *update) {
 	if !u.unfinished || !u.saved && b.lane.failures.store != nil || b.outcome != failed {
 		return
 	}
-	if ended, err := b.env.Enter(b.ctx, queuesOf(b.grants), false); ended || err != nil {
+	if ended, err := b.env.Enter(b.ctx, b.grant.queue, false); ended || err != nil {
 		return // the next select enters again, and reports the error
 	}
 	err := b.discard(u)
@@ -265,9 +268,9 @@ func (b *batch) finishDeath(u *update) error {
 	if !u.saved {
 		u.unfinished = b.capabilities.Discarder
 		list := []update{*u}
-		err := b.lane.failures.save(b.bound, u.grant, list...)
+		err := b.lane.failures.save(b.bound, list...)
 		if *u = list[0]; err != nil {
-			b.alertUnrecorded(u.grant, err)
+			b.alertUnrecorded(err)
 			b.postpone(u)
 			return fmt.Errorf("save failed items: %w", err)
 		}
@@ -291,7 +294,7 @@ func (b *batch) postpone(u *update) {
 func (b *batch) discard(u *update) error {
 	ctx := b.bound
 	if b.capabilities.Cursored { // a fence must not save the cursor before the item is discarded (X3)
-		ctx = b.env.Bind(b.ctx, queuesOf(b.grants), nil)
+		ctx = b.env.Bind(b.ctx, b.grant.queue, nil)
 	}
 	err := b.inTime(ctx, func(ctx context.Context) error { return b.items.discard(ctx, b.from+u.index, u.cause) })
 	if u.unfinished = err != nil; u.unfinished {
@@ -306,8 +309,8 @@ func (b *batch) discard(u *update) error {
 // alertUndiscarded sends an alert about dead items that Discard has not taken out of the source.
 func (b *batch) alertUndiscarded(u *update, err error) {
 	if b.classify(err) == failed {
-		b.remind(Alert{Kind: AlertUndiscarded, Queue: u.grant.queue.ID, Text: fmt.Sprintf(
+		b.remind(Alert{Kind: AlertUndiscarded, Queue: b.grant.queue.ID, Text: fmt.Sprintf(
 			"Discard fails for dead items of queue %s, so selects return them again: item %s: %v",
-			u.grant.queue.ID, u.key, err)})
+			b.grant.queue.ID, u.key, err)})
 	}
 }

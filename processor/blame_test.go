@@ -209,7 +209,7 @@ func TestDiscardIsRetriedUntilItSucceeds(t *testing.T) {
 		s.RetryMax = s.Retry
 		told := &alertBook{}
 		w.start(t, b, processor.Env{Items: failedItems{m}, Bind: bind, Alert: told.add}, s, "a")
-		w.expect(t, "0s [a1]", "0s discard a1: broken [a:7]")
+		w.expect(t, "0s [a1]", "0s discard a1: broken a:7")
 		m.expect(t, "load a", "save a1 1 true")
 		if text := told.text(); text != "UNDISCARDED of a; " {
 			t.Errorf("alerts: %s, want one", text)
@@ -234,7 +234,7 @@ func TestNoDiscardWhileACommitIsUnderWay(t *testing.T) {
 			b := &bin{newRows(w, "a1"), nil}
 			b.bad["a1"] = processor.Permanent(errBroken)
 			ended := false
-			enter := func(context.Context, []processor.Queue, bool) (bool, error) {
+			enter := func(context.Context, processor.Queue, bool) (bool, error) {
 				b.mu.Lock()
 				defer b.mu.Unlock()
 				switch {

@@ -13,16 +13,15 @@ import (
 )
 
 // call is the common part of a select, a batch and a peek. While the call is in flight, other goroutines read lane,
-// grants, peeked, cancel and began under the scheduler's lock. Its executor owns the rest.
+// grant, peeked and began under the scheduler's lock. Its executor owns the rest.
 type call struct {
 	*setup
 	lane   *lane
-	grants []*grant                // all queues that the call concerns, so that their drain waits for it
-	peeked []*grant                // of a peek: its queues, whose drain does not wait
-	cancel context.CancelCauseFunc // of a call for several queues; else nil
+	grant  *grant   // the queue of the call, whose drain waits for it; nil if it is a peek
+	peeked []*grant // of a peek: its queues, whose drain does not wait
 	began  time.Time
 
-	ctx      context.Context // of the queue, or of cancel
+	ctx      context.Context // of the queue
 	logCtx   context.Context // of the lines about the call: ctx, with what the hook has added
 	now      time.Time       // when the executor last read the clock
 	settings *Settings
@@ -106,7 +105,7 @@ func (c *call) logFailure(operation string, o outcome, err error, attrs ...slog.
 	c.logLine(level, operation+": "+o.String(), attrs...)
 }
 
-// logError logs the error of an operation beside Select and Execute, and returns what it means. If a queue is lost,
+// logError logs the error of an operation beside Select and Execute, and returns what it means. If the queue is lost,
 // this is the outcome of the call. key is that of the item, if the operation concerns a single one.
 func (c *call) logError(operation, key string, err error) outcome {
 	o := c.classify(err)
@@ -128,23 +127,17 @@ func (c *call) logLine(level slog.Level, text string, attrs ...slog.Attr) {
 	}
 }
 
-// about returns the queues of the call.
-func (c *call) about() []*grant {
-	if len(c.grants) == 0 {
-		return c.peeked
-	}
-	return c.grants
-}
-
 // queueIDs lists the queues of the call, at most eight of them.
 func (c *call) queueIDs() string {
+	if c.grant != nil {
+		return c.grant.queue.ID
+	}
 	const limit = 8
-	grants := c.about()
 	ids := make([]string, 0, limit)
-	for _, g := range grants[:min(len(grants), limit)] {
+	for _, g := range c.peeked[:min(len(c.peeked), limit)] {
 		ids = append(ids, g.queue.ID)
 	}
-	if more := len(grants) - limit; more > 0 {
+	if more := len(c.peeked) - limit; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(ids, ", "), more)
 	}
 	return strings.Join(ids, ", ")

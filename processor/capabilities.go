@@ -62,8 +62,6 @@ func (a Capabilities) CursorsInData(databases int) bool { return a.Cursored && d
 // Configure calls it, and so can a program that has only the list of another process's dealer.
 func (a Capabilities) Check(s Settings, databases int) error {
 	switch {
-	case databases > 1 && a.SetSelector:
-		return errors.New("a dealer that is a SetSelector must have the items of all queues in one database")
 	case a.CursorsInData(databases) && s.Runs:
 		return errors.New("mode (RUN) keeps cursors in the roster, and a dealer that is Cursored and has its items in a " +
 			"data database keeps them there")
@@ -71,20 +69,11 @@ func (a Capabilities) Check(s Settings, databases int) error {
 		return errors.New("a dealer that is a Discarder must be Keyed")
 	case a.Paged && (!a.Keyed || a.Cursored):
 		return errors.New("a dealer that is Paged must be Keyed and not Cursored")
-	case a.Ordered && (!a.Keyed || a.Cursored || a.SetSelector):
-		return errors.New("a dealer that is Ordered must be Keyed, and neither Cursored nor a SetSelector")
-	case a.Cursored && a.SetSelector:
-		return errors.New("a dealer that is Cursored must not be a SetSelector: each queue has its own cursor")
-	case s.Runs && a.SetSelector:
-		return errors.New("mode (RUN) needs a select per queue, and the dealer is a SetSelector")
+	case a.Ordered && (!a.Keyed || a.Cursored):
+		return errors.New("a dealer that is Ordered must be Keyed and not Cursored")
 	case s.Splittable && a.CursorsInData(databases):
 		return errors.New("splittable (true) needs cursors in the roster, and a dealer that is Cursored and has its items " +
 			"in a data database keeps them there")
-	case s.Splittable && a.SetSelector:
-		return errors.New("splittable (true) needs a select per queue, and the dealer is a SetSelector")
-	case a.SetSelector && (s.QueueRatePerSecond > 0 || s.QueueMaxInFlight > 0):
-		return errors.New("queue_rate_per_second and queue_max_in_flight need a select per queue, " +
-			"and the dealer is a SetSelector")
 	case s.NotSleep && a.Cursored:
 		return errors.New("processor_type (NOTSLEEP) must be SLEEP for a dealer that is Cursored, " +
 			"because its batches run one after another")

@@ -11,11 +11,8 @@ import (
 // plainDiscarder and the other types have capabilities that contradict each other.
 type (
 	plainDiscarder struct{ dealer }
-	setCursored    struct{ setDealer }
 	keyedCursored  struct{ rows }
 )
-
-func (*setCursored) Cursor(item string) string { return item }
 
 func (*keyedCursored) Cursor(item string) string { return item }
 
@@ -30,9 +27,7 @@ func TestContradictingCapabilities(t *testing.T) {
 	}{
 		{&dealer{}, notSleep, "NOTSLEEP) needs a dealer that is Keyed"},
 		{&keyedCursored{}, notSleep, "NOTSLEEP) must be SLEEP for a dealer that is Cursored"},
-		{&setCursored{}, nil, "Cursored must not be a SetSelector"},
 		{&plainDiscarder{}, nil, "Discarder must be Keyed"},
-		{&setDealer{}, func(s *processor.Settings) { s.Splittable = true }, "splittable (true) needs a select per queue"},
 	} {
 		s := settings()
 		if c.sets != nil {
@@ -58,7 +53,6 @@ func TestContradictingCapabilities(t *testing.T) {
 // capable has the methods of all capabilities, and offers some.
 type capable struct {
 	*tape
-	setDealer
 	offers processor.Capabilities
 }
 
@@ -79,13 +73,12 @@ func (*capable) Discard(context.Context, string, error) error { return nil }
 // unless it needs no other.
 func TestCapable(t *testing.T) {
 	for want, offers := range map[string]processor.Capabilities{
-		"":                                {},
-		"Paged must be Keyed":             {Paged: true},
-		"Ordered must be Keyed":           {Ordered: true},
-		"Discarder must be Keyed":         {Discarder: true},
-		"Cursored must not be a SetSel":   {Cursored: true, SetSelector: true},
-		"Keyed and not Cursored":          {Keyed: true, Cursored: true, Paged: true},
-		"neither Cursored nor a SetSelec": {Keyed: true, Ordered: true, SetSelector: true},
+		"":                              {},
+		"Paged must be Keyed":           {Paged: true},
+		"Ordered must be Keyed":         {Ordered: true},
+		"Discarder must be Keyed":       {Discarder: true},
+		"Paged must be Keyed and not":   {Keyed: true, Cursored: true, Paged: true},
+		"Ordered must be Keyed and not": {Keyed: true, Cursored: true, Ordered: true},
 	} {
 		_, err := processor.New(&capable{offers: offers}, processor.Env{TaskType: "settle"}, settings())
 		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {

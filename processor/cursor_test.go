@@ -61,7 +61,7 @@ func (t *tape) Execute(ctx context.Context, items []string) error {
 
 type cursorKey struct{}
 
-func bindCursor(ctx context.Context, _ []processor.Queue, cursor *string) context.Context {
+func bindCursor(ctx context.Context, _ processor.Queue, cursor *string) context.Context {
 	if cursor == nil {
 		return context.WithValue(ctx, cursorKey{}, "none")
 	}

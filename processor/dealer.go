@@ -27,9 +27,8 @@ type TaskDealer[T any] interface {
 	// Settings.BatchTimeout. The processor does not write to the result, and uses it until the last item is executed.
 	Select(ctx context.Context, s Selection) ([]T, error)
 
-	// Execute processes items. All of them belong to one queue, unless the dealer is a SetSelector. The processor
-	// executes items at least once, so Execute must tolerate a repetition, or write through the fenced transaction
-	// of package center.
+	// Execute processes items, all of which belong to one queue. The processor executes items at least once, so Execute
+	// must tolerate a repetition, or write through the fenced transaction of package center.
 	//
 	// An error means that the whole batch failed, unless it comes from Failures. Permanent and RetryAfter add
 	// details. If the dealer is Keyed or Cursored, the items of a failed batch are selected again without a pause and
@@ -38,7 +37,7 @@ type TaskDealer[T any] interface {
 	// items are selected again. A sweep retries nothing, see Queue.Run: it passes a Keyed item that fails alone, and
 	// any other error fails the sweep.
 	//
-	// ctx carries the queues of the batch under the epochs of its selection, for the fence. It is cancelled when the
+	// ctx carries the queue of the batch under the epoch of its selection, for the fence. It is cancelled when the
 	// queue is lost or the process must stop, and it expires after Settings.BatchTimeout. context.Cause(ctx) wraps
 	// center.ErrFenced if the process knows that it does not own the queue any more. An Execute that ignores ctx
 	// delays the hand-over of its queue. items is valid until Execute returns.
@@ -51,7 +50,7 @@ type Selection struct {
 	OwnSign   string // the environment
 	Server    string // the server that selects, as schedule_server has it; empty without a roster
 	Parameter string // Settings.Parameter
-	Queue     Queue  // the queue to select; empty in SelectSet
+	Queue     Queue  // the queue to select; empty in SelectSet, which gets its queues beside
 	// Total divides the items of a numbered queue: it has those for which QueueOf(id, Total) is Queue.Index, in SQL those
 	// of the condition schema.Dialect.Mine. It differs between queues if some were split. For named queues it is the
 	// number of queues.
@@ -186,10 +185,10 @@ type Paged[T any] interface {
 	Position(item T) string
 }
 
-// Ordered is an optional capability of a TaskDealer that is Keyed, and neither Cursored nor a SetSelector: items with
-// one order key, such as the events of one customer, are executed one after the other, in the order of the select
-// (X10). A failed item holds back the items of its key behind it until it is done, or dead with Settings.DeadPasses;
-// other keys go on. Items of one key share no batch, unless the dealer is Atomic.
+// Ordered is an optional capability of a TaskDealer that is Keyed and not Cursored: items with one order key, such as
+// the events of one customer, are executed one after the other, in the order of the select (X10). A failed
+// item holds back the items of its key behind it until it is done, or dead with Settings.DeadPasses; other keys go on.
+// Items of one key share no batch, unless the dealer is Atomic.
 //
 // The order holds inside a queue, so all items of a key must belong to one queue: Select must divide by the order key,
 // or by what depends on it. The alert KEY_DIVIDED reports a key that is in two queues. Select must return the items of
@@ -237,19 +236,22 @@ type Discarder[T any] interface {
 	Discard(ctx context.Context, item T, cause error) error
 }
 
-// SetSelector is an optional capability of a TaskDealer. It is TBSchedule's form of select: one query over all queues
-// that the server owns. New looks for it once. The processor never calls Select of a dealer that has it.
+// SetSelector is an optional capability of a TaskDealer. It is TBSchedule's form of select: one query over a list of
+// queues. New looks for it once. The processor never calls Select of a dealer that has it.
 //
-// A batch may then hold items of several queues. If one of them is lost, the whole batch is cancelled. All queues
-// pause, rest and execute together.
+// The processor asks for the items of one queue at a time, because a batch has items of one queue: so the loss of a
+// queue cancels nothing of the others, and each queue rests, fails and drains by itself. It asks for all idle queues
+// together, as a Peeker is asked, once in sleep_time_nodata. A SetSelector is therefore a Peeker, too; its own Peek is
+// called instead if it has one.
 type SetSelector[T any] interface {
-	// SelectSet returns the next items of the owned queues, as Select does for one queue. s.Queue is empty. At most
-	// one SelectSet runs at a time. It may modify owned.
+	// SelectSet returns the next items of the owned queues, as Select does for one queue. s.Queue is empty. For idle
+	// queues it is called as Peek is: s.Limit is their number, and an item of each queue that has some should be among
+	// the result. It may modify owned.
 	SelectSet(ctx context.Context, s Selection, owned []Queue) ([]T, error)
 
 	// QueueOf returns the ID of the queue that item belongs to. The executor that selected item calls it once per item. If
-	// the queue was not among the owned ones, the processor skips the item, and the select fails with an error that names
-	// the queue. The alert BAD_PAGE reports it.
+	// that is another queue than the owned one, the select fails with an error that names the queue, and none of its items
+	// is executed.
 	QueueOf(item T) string
 }
 
@@ -269,7 +271,7 @@ type Peeker interface {
 	// expires after 10 s or Settings.BatchTimeout, whichever is less. The drain of a queue does not wait for Peek, so the
 	// queue may belong to another server when Peek reads.
 	//
-	// It is called in mode CONTINUOUS only, and not for a SetSelector, nor while the circuit breaker is open (X5). After
+	// It is called in mode CONTINUOUS only, and not while the circuit breaker is open (X5). After
 	// ErrNoPeek the process does not call it again.
 	Peek(ctx context.Context, idle []Selection) ([]string, error)
 }

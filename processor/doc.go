@@ -99,15 +99,19 @@ package processor
 //
 // # Lanes
 //
-// A lane is the unit of selecting: one queue, or all queues if the dealer is a SetSelector. It has this cycle:
+// A lane is the unit of selecting: one queue under one grant. It has this cycle:
 //
 //	idle ──due──► selecting ──items──► executing ──last batch ends──► idle, for sleep_time_interval
 //	                  └──nothing──► idle, for sleep_time_nodata, or longer while peeks find nothing
 //
 // After a failed select the lane is idle for a growing pause. This is TBSchedule's SLEEP, but for each lane on its own:
 // a lane is selected again when nothing of it is in flight, and it never waits for another lane. In NOTSLEEP it is idle
-// as soon as its last batch has started. A queue that drains takes its lane out of the cycle. If the lane has more
-// queues, it takes only its own items out. A sweep has no sleep_time_nodata.
+// as soon as its last batch has started. A queue that drains takes its lane out of the cycle. A sweep has no
+// sleep_time_nodata.
+//
+// A SetSelector has lanes like any other dealer: setDealer asks it for one queue at a time. A lane of all queues, whose
+// pages, batches and fences had several, was a second kind of everything: the loss of a queue cancelled the others, and
+// runs, splits, limits, order and cursors had to be refused.
 //
 // # Idle lanes
 //
@@ -129,7 +133,7 @@ package processor
 // select. Several executors may work one page. Per selection an item is executed once, in one batch, or dropped before
 // it starts: because its queue drains, because the server is not trusted any more, or because Run ends. Nothing claims
 // the item between select and execute. The next select therefore returns a dropped item again, here or on another
-// server. It also returns an item whose batch failed. The context of a batch carries the epochs under which it was
+// server. It also returns an item whose batch failed. The context of a batch carries the epoch under which it was
 // selected. A queue is granted again only when nothing of the old grant is in flight, so no batch runs under the wrong
 // epoch.
 //
@@ -272,7 +276,7 @@ package processor
 // # The scheduler
 //
 // thread_number executors share one lock. An executor finishes its batch and claims the next call under a single hold
-// of the lock. A batch allocates nothing, unless it has several queues or a cursor. Due lanes wait in a heap, ordered
+// of the lock. A batch allocates nothing, unless it has a cursor. Due lanes wait in a heap, ordered
 // by the time at which they became due. A lane that never rests therefore comes after all other due lanes. While fewer
 // pages are ready or being selected than there are executors, a due select comes before the next batch. Otherwise only
 // batches are claimed. This bounds memory, and it keeps many empty queues from taking all executors away from a page.

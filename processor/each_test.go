@@ -44,7 +44,7 @@ func TestEachIsCalledOncePerQueueAndGrant(t *testing.T) {
 		w.grantRun(t, nightly(), "a") // the same run again, because its result was not recorded
 		time.Sleep(time.Hour)
 		w.swept(t, "a", 1, 0)
-		w.expect(t, "0s a nightly 1 [a:7]", "0s a nightly 1 [a:7]", "0s b nightly 1 [b:7]")
+		w.expect(t, "0s a nightly 1 a:7", "0s a nightly 1 a:7", "0s b nightly 1 b:7")
 	})
 }
 

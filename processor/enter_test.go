@@ -24,8 +24,8 @@ func (w *world) grantIn(t *testing.T, q processor.Queue, total int) {
 func TestQueueIsSelectedAfterItsDatabaseIsEntered(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		away := errors.New("away")
-		enter := func(_ context.Context, queues []processor.Queue, _ bool) (bool, error) {
-			if queues[0].ID == "b" && time.Since(w.begin) < 90*time.Second {
+		enter := func(_ context.Context, q processor.Queue, _ bool) (bool, error) {
+			if q.ID == "b" && time.Since(w.begin) < 90*time.Second {
 				return false, away
 			}
 			return true, nil
@@ -54,7 +54,7 @@ func TestCursorIsLoadedAfterTheRaise(t *testing.T) {
 		d, m := newTape(w, 5), newMemory()
 		m.cursors["a"] = "a03"
 		raised := false
-		enter := func(context.Context, []processor.Queue, bool) (bool, error) {
+		enter := func(context.Context, processor.Queue, bool) (bool, error) {
 			first := !raised
 			raised = true
 			return first, nil
@@ -69,7 +69,7 @@ func TestCursorIsLoadedAfterTheRaise(t *testing.T) {
 // F11: a sweep waits for its data database, and does not fail.
 func TestSweepWaitsForItsDatabase(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		enter := func(context.Context, []processor.Queue, bool) (bool, error) {
+		enter := func(context.Context, processor.Queue, bool) (bool, error) {
 			if time.Since(w.begin) < 10*time.Minute {
 				return false, errors.New("away")
 			}
@@ -101,7 +101,6 @@ func TestDealersThatDataDatabasesRefuse(t *testing.T) {
 		databases int
 		want      string
 	}{
-		{&setDealer{}, settings(), 2, "SetSelector must have the items of all queues in one database"},
 		{&keyedCursored{}, runs, 1, "mode (RUN) keeps cursors in the roster"},
 	} {
 		_, err := processor.New(c.dealer, processor.Env{Databases: c.databases}, c.settings)

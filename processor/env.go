@@ -20,23 +20,23 @@ type Env struct {
 	// called. Nil always means true, for work without a roster.
 	Trusted func() bool
 
-	// Enter is called before each select with the queues of the select. Until it returns nil, none of them is selected.
+	// Enter is called before each select of a queue. Until it returns nil, the queue is not selected.
 	// It is also called when an item has just died: until it returns nil and no change, the item is not discarded. And it
 	// is called when a batch of a sweep with a cursor has failed, before the cursor is loaded, which may say otherwise.
-	// changed says that earlier transactions of the queues may have ended only now, so that the cursor must be loaded.
-	// suspect says that the last select of these queues has failed. An error is no sign of an outage of what the dealer
+	// changed says that earlier transactions of the queue may have ended only now, so that the cursor must be loaded.
+	// suspect says that the last select of the queue has failed. An error is no sign of an outage of what the dealer
 	// calls. Nil does nothing. Databases is how many data databases the queues have.
-	Enter     func(ctx context.Context, queues []Queue, suspect bool) (changed bool, err error)
+	Enter     func(ctx context.Context, q Queue, suspect bool) (changed bool, err error)
 	Databases int
 
-	// Bind derives the context of Execute from ctx, so that it carries queues: the queues of the batch under their
-	// epochs at the time of the select. cursor is not nil only for a batch of a Cursored dealer. It is then the
-	// position after the last item. The fence saves it (F4), in the row of queues[0].Run if that is not nil. Bind may
+	// Bind derives the context of Execute from ctx, so that it carries the queue of the batch under its epoch at the
+	// time of the select. cursor is not nil only for a batch of a Cursored dealer. It is then the
+	// position after the last item. The fence saves it (F4), in the row of q.Run if that is not nil. Bind may
 	// only add values. Nil adds nothing.
-	Bind func(ctx context.Context, queues []Queue, cursor *string) context.Context
+	Bind func(ctx context.Context, q Queue, cursor *string) context.Context
 
-	// Lost reports whether an error of the dealer, of Items or of Cursors means that a queue of the call was lost. The
-	// items then have not failed, and all queues of the call stop until Resume or Revoke decides. Nil always means false.
+	// Lost reports whether an error of the dealer, of Items or of Cursors means that the queue of the call was lost. The
+	// items then have not failed, and the queue stops until Resume or Revoke decides. Nil always means false.
 	Lost func(err error) bool
 
 	// DataError reports whether an error of the dealer means that the database has refused the data: a value that is too
@@ -78,7 +78,7 @@ type Env struct {
 // Alert is a lasting condition that needs an operator.
 type Alert struct {
 	Kind  string // one of the constants below
-	Queue string // its ID; empty for all queues of a SetSelector
+	Queue string // its ID
 	Text  string // for humans
 
 	Subject string // what else it is about, such as "item 7"; empty if Queue says it
@@ -93,8 +93,8 @@ const AlertNoEffect = "NO_EFFECT"
 // hour later, for as long as that lasts.
 const AlertLimit = "LIMIT"
 
-// AlertPage is the Kind of an Alert that says that a select returned an item twice, or items of queues that were not
-// selected. It is sent again half an hour later, for as long as that lasts.
+// AlertPage is the Kind of an Alert that says that a select returned an item twice. It is sent again half an hour later,
+// for as long as that lasts.
 const AlertPage = "BAD_PAGE"
 
 // AlertKey is the Kind of an Alert that says that items of one order key are in two queues, so that they are in no
@@ -124,10 +124,10 @@ func (e Env) withDefaults() Env {
 		e.Trusted = func() bool { return true }
 	}
 	if e.Enter == nil {
-		e.Enter = func(context.Context, []Queue, bool) (bool, error) { return false, nil }
+		e.Enter = func(context.Context, Queue, bool) (bool, error) { return false, nil }
 	}
 	if e.Bind == nil {
-		e.Bind = func(ctx context.Context, _ []Queue, _ *string) context.Context { return ctx }
+		e.Bind = func(ctx context.Context, _ Queue, _ *string) context.Context { return ctx }
 	}
 	if e.Lost == nil {
 		e.Lost = func(error) bool { return false }
@@ -159,7 +159,7 @@ func (e Env) withDefaults() Env {
 // executor calls once after the call. The context may only add values. The function may be nil. A hook that is nil
 // costs nothing.
 type Hooks struct {
-	// Select wraps Select and SelectSet. items is the number of items that the dealer returned, including items that
+	// Select wraps Select. items is the number of items that the dealer returned, including items that
 	// are dropped later.
 	Select func(context.Context, Selection) (context.Context, func(items int, err error))
 
@@ -170,7 +170,7 @@ type Hooks struct {
 // Batch describes the batch that one Execute gets.
 type Batch struct {
 	TaskType, OwnSign string
-	Queues            []Queue // one, unless the dealer is a SetSelector
+	Queue             Queue
 	Items             int
 	TraceParents      []string // of the items that have one, in their order, if the dealer is Traced
 }

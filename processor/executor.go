@@ -82,7 +82,7 @@ func (e *executor) claimLocked(ctx context.Context) bool {
 		return true
 	}
 	if l, size, m := s.nextBatchLocked(e.now); l != nil {
-		e.batch.claimLocked(ctx, s, l, size, m, e.now)
+		e.batch.claimLocked(s, l, size, m, e.now)
 		e.beginLocked(&e.batch.call, &e.batch)
 		return true
 	}
@@ -97,8 +97,8 @@ func (e *executor) beginLocked(c *call, w work) {
 	c.settings, c.began, c.now, c.wakes = s.settings, e.now, e.now, s.wakes
 	c.round = s.rounds.Load()
 	c.doubted = s.outage.doubts(e.now, s.settings, s.capabilities.Cursored)
-	for _, g := range c.grants {
-		g.inFlight++
+	if c.grant != nil {
+		c.grant.inFlight++
 	}
 }
 
@@ -121,37 +121,28 @@ func (e *executor) perform() {
 // finishLocked takes the call out of flight and updates everything that depends on its outcome.
 func (e *executor) finishLocked() {
 	s, c := e.scheduler, e.call
-	if c.cancel != nil {
-		c.cancel(nil)
-		c.cancel = nil
-	}
-	for _, g := range c.grants {
+	g := c.grant
+	if g != nil {
 		g.inFlight--
 	}
-	switch c.outcome {
-	case failed:
+	switch {
+	case c.outcome == failed:
 		s.stats.LastError, s.stats.LastErrorTime = c.err, c.now
-	case lost: // one of its queues
-		for _, g := range c.grants {
-			if !g.draining {
-				s.drainLocked(g, c.now)
-				g.lost = true
-			}
-		}
+	case c.outcome == lost && g != nil && !g.draining:
+		s.drainLocked(g, c.now)
+		g.lost = true
 	}
 	e.work.finishLocked(s)
 	if c.outcome == untrusted && c.wakes == s.wakes {
 		s.asleep = true
 		s.dropReadyLocked(c.now)
 	}
-	for _, g := range c.grants {
-		if g.draining && g.inFlight == 0 {
-			notify(s.signals.drained)
-		}
+	if g != nil && g.draining && g.inFlight == 0 {
+		notify(s.signals.drained)
 	}
 	e.now = c.now
 	e.work.reset()
-	c.lane, c.outcome, c.err, c.took, c.quota = nil, done, nil, 0, 0 // the rest stays until the next call
+	c.lane, c.grant, c.outcome, c.err, c.took, c.quota = nil, nil, done, nil, 0, 0 // the rest stays until the next call
 	e.call, e.work = nil, nil
 }
 

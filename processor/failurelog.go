@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"sync"
 	"time"
@@ -11,12 +12,13 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// failureLog keeps the failed items of a lane, in memory and in the ItemStore. Executors use it without the scheduler's
-// lock, and never while they hold that lock.
+// failureLog keeps the failed items of a queue, in memory and in the ItemStore. Executors use it without the lock of the
+// scheduler, and never while they hold that lock.
 type failureLog struct {
 	store ItemStore // nil keeps them in memory only
 	gate  *semaphore.Weighted
-	mu    sync.Mutex // guards the failures of the lane's grants; never held during a call of the store
+	grant *grant
+	mu    sync.Mutex // guards the failures of the grant; never held during a call of the store
 }
 
 // errRecordChanged ends a batch whose failed item has another record now, because an operator changed it.
@@ -40,7 +42,6 @@ func (l *failureLog) enter(n int64) (leave func()) {
 // update is the new record of a failed item.
 type update struct {
 	index    int // of the item in its batch
-	grant    *grant
 	key      string
 	orderKey string // of the item of an Ordered dealer
 	record
@@ -55,7 +56,8 @@ const startedRoom = 100
 //
 // Memory holds the failures of a sweep. For a sweep, load therefore only finds out, once, whether the store has records
 // of the queue. If it has, each select looks up the records of its items.
-func (l *failureLog) load(c *selectCall, g *grant) error {
+func (l *failureLog) load(c *selectCall) error {
+	g := l.grant
 	version := c.reloads.Load() + 1
 	if l.store == nil || !c.capabilities.tracksItems() || g.failures.version == version ||
 		c.lane.sweep != nil && g.failures.version > 0 {
@@ -69,12 +71,12 @@ func (l *failureLog) load(c *selectCall, g *grant) error {
 	}
 	stored, err := l.store.Load(c.ctx, g.queue, int(max(most, startedRoom)), int(max(mostDead, 0)))
 	if err == nil {
-		err = l.declareDead(c, g, stored.Items)
+		err = l.declareDead(c, stored.Items)
 	}
 	failedBefore := map[string]record{}
 	others := stored.More || len(stored.Items) > 0
 	if err == nil && c.lane.sweep != nil && others && len(g.queue.Run.FailedBefore) > 0 {
-		err = l.lookUp(&c.call, g, g.queue.Run.FailedBefore, failedBefore)
+		err = l.lookUp(&c.call, g.queue.Run.FailedBefore, failedBefore)
 	}
 	if err != nil {
 		return err
@@ -93,81 +95,73 @@ func (l *failureLog) load(c *selectCall, g *grant) error {
 	return nil
 }
 
-// find returns the records of n items of a call that memory does not hold. item returns the queue and the key of one
-// item, or no queue if the item does not matter. find asks the store only about queues whose records may not all be in
-// memory.
-func (l *failureLog) find(c *call, n int, item func(i int) (*grant, string)) (map[string]record, error) {
+// find returns the records with these keys that memory does not hold. It asks the store only if the records of the
+// queue may not all be in memory.
+func (l *failureLog) find(c *call, keys iter.Seq[string]) (map[string]record, error) {
 	found := map[string]record{}
-	for _, g := range c.grants {
-		if !g.failures.partial.Load() {
-			continue
-		}
-		if keys := l.unknown(g, n, item); len(keys) > 0 {
-			leave := l.enter(1)
-			err := l.lookUp(c, g, keys, found)
-			leave()
-			if err != nil {
-				return nil, err
-			}
-		}
+	if !l.grant.failures.partial.Load() {
+		return found, nil
 	}
-	return found, nil
+	unknown := l.unknown(keys)
+	if len(unknown) == 0 {
+		return found, nil
+	}
+	defer l.enter(1)()
+	return found, l.lookUp(c, unknown, found)
 }
 
-// lookUp asks the store for the records of items of a queue.
-func (l *failureLog) lookUp(c *call, g *grant, keys []string, found map[string]record) error {
+// lookUp asks the store for the records of items of the queue.
+func (l *failureLog) lookUp(c *call, keys []string, found map[string]record) error {
 	now := time.Now()
-	list, err := l.store.Find(c.ctx, g.queue, keys)
+	list, err := l.store.Find(c.ctx, l.grant.queue, keys)
 	if err != nil {
 		return fmt.Errorf("find failed items: %w", err)
 	}
 	for _, i := range list {
-		if c.capabilities.Keyed || i.Queue == g.queue.ID { // a cursor is the key of an item in its own queue only
+		if c.capabilities.Keyed || i.Queue == l.grant.queue.ID { // a cursor is the key of an item in its own queue only
 			found[i.Key] = i.record(c, now)
 		}
 	}
 	return nil
 }
 
-// unknown returns the keys of those of the n items that belong to the queue and have no record in memory.
-func (l *failureLog) unknown(g *grant, n int, item func(i int) (*grant, string)) (keys []string) {
+// unknown returns the keys that have no record in memory.
+func (l *failureLog) unknown(keys iter.Seq[string]) (unknown []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := range n {
-		if of, key := item(i); of == g {
-			if _, ok := g.failures.recallLocked(key); !ok {
-				keys = append(keys, key)
-			}
+	for key := range keys {
+		if _, ok := l.grant.failures.recallLocked(key); !ok {
+			unknown = append(unknown, key)
 		}
 	}
-	return keys
+	return unknown
 }
 
 // record returns the record of an item, from memory or from the store. whole asks the store also if memory knows only
 // that the item is dead.
-func (l *failureLog) record(c *call, g *grant, key string, whole bool) (r record, ok bool, err error) {
-	if r, ok = l.recall(g, key); ok && (!whole || r.cause != nil) {
+func (l *failureLog) record(c *call, key string, whole bool) (r record, ok bool, err error) {
+	if r, ok = l.recall(key); ok && (!whole || r.cause != nil) {
 		return r, true, nil
 	}
-	if !ok && !g.failures.partial.Load() {
+	if !ok && !l.grant.failures.partial.Load() {
 		return r, false, nil
 	}
 	defer l.enter(1)()
 	found := map[string]record{}
-	if err = l.lookUp(c, g, []string{key}, found); err != nil {
+	if err = l.lookUp(c, []string{key}, found); err != nil {
 		return r, false, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, ok = found[key]
-	return g.failures.dead.resting(r), ok, nil
+	return l.grant.failures.dead.resting(r), ok, nil
 }
 
 // recall returns the record of an item from memory.
-func (l *failureLog) recall(g *grant, key string) (record, bool) {
+func (l *failureLog) recall(key string) (record, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return g.failures.recallLocked(key)
+	return l.grant.failures.recallLocked(key)
 }
 
 // mostDoubted bounds the items whose failures were no attempts, in memory: some megabytes.
@@ -179,8 +173,8 @@ const mostDoubted = 50_000
 func (l *failureLog) keep(u update) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := &u.grant.failures
-	if u.stored || !u.doubtful || u.grant.lane.sweep != nil || f.budget.held.Load() < mostDoubted {
+	f := &l.grant.failures
+	if u.stored || !u.doubtful || l.grant.lane.sweep != nil || f.budget.held.Load() < mostDoubted {
 		f.keepLocked(u.key, u.record)
 	}
 }
@@ -190,8 +184,8 @@ func (l *failureLog) keep(u update) {
 func (l *failureLog) adopt(u update, r record, there bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if u.grant.failures.removeLocked(u.key); there {
-		u.grant.failures.keepLocked(u.key, r)
+	if l.grant.failures.removeLocked(u.key); there {
+		l.grant.failures.keepLocked(u.key, r)
 	}
 }
 
@@ -199,45 +193,40 @@ func (l *failureLog) adopt(u update, r record, there bool) {
 func (l *failureLog) suspect(b *batch, batchLimit int, retryAt time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, key := range b.keys {
-		b.grantOf(i).failures.suspectLocked(key, batchLimit, retryAt)
+	for _, key := range b.keys {
+		l.grant.failures.suspectLocked(key, batchLimit, retryAt)
 	}
-	for _, g := range b.grants {
-		g.failures.tidyLocked(b.now)
-	}
+	l.grant.failures.tidyLocked(b.now)
 }
 
-// save records the updates of one queue, and notes in them what it did. If the store fails, save records them in memory
-// only and returns the error.
-func (l *failureLog) save(ctx context.Context, g *grant, updates ...update) error {
-	defer l.enter(1)() //nolint:contextcheck // it waits also if the call is cancelled
-	now, items := time.Now(), []FailedItem(nil)
-	for _, u := range updates {
-		if u.grant == g {
-			items = append(items, u.item(now))
-		}
-	}
-	if len(items) == 0 {
+// save records updates, and notes in them what it did. If the store fails, save records them in memory only and returns
+// the error.
+func (l *failureLog) save(ctx context.Context, updates ...update) error {
+	if len(updates) == 0 {
 		return nil
 	}
-	err := l.write(ctx, g, items)
+	defer l.enter(1)() //nolint:contextcheck // it waits also if the call is cancelled
+	items, now := make([]FailedItem, len(updates)), time.Now()
+	for i, u := range updates {
+		items[i] = u.item(now)
+	}
+	err := l.write(ctx, items)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range updates {
-		if u := &updates[i]; u.grant == g {
-			u.stored, u.saved = true, err == nil && l.store != nil && !u.started
-			u.unfinished = u.unfinished || u.dead && err != nil
-			g.failures.keepLocked(u.key, u.record)
-		}
+		u := &updates[i]
+		u.stored, u.saved = true, err == nil && l.store != nil && !u.started
+		u.unfinished = u.unfinished || u.dead && err != nil
+		l.grant.failures.keepLocked(u.key, u.record)
 	}
 	return err
 }
 
-func (l *failureLog) write(ctx context.Context, g *grant, items []FailedItem) error {
+func (l *failureLog) write(ctx context.Context, items []FailedItem) error {
 	if l.store == nil {
 		return nil
 	}
-	return l.store.Save(ctx, g.queue, items)
+	return l.store.Save(ctx, l.grant.queue, items)
 }
 
 // remove removes the records of the items of a batch that are done: of suspects, or of a single failed item.
@@ -247,7 +236,7 @@ func (l *failureLog) remove(b *batch) error {
 	if len(stored) == 0 || l.store == nil {
 		return nil
 	}
-	return l.store.Delete(b.bound, b.grantOf(0).queue, stored)
+	return l.store.Delete(b.bound, l.grant.queue, stored)
 }
 
 // removeFromMemory forgets the items that are done. It returns the keys of those whose records may be in the store.
@@ -258,7 +247,7 @@ func (l *failureLog) removeFromMemory(b *batch) (stored []string) {
 		if !b.itemDone(i) {
 			continue
 		}
-		f := &b.grantOf(i).failures
+		f := &l.grant.failures
 		r, ok := f.recallLocked(key)
 		b.result.recovered = b.result.recovered || r.failedItself()
 		if r.stored || !ok && f.partial.Load() {

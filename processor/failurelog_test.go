@@ -52,7 +52,7 @@ func TestNextOwnerDiscardsADeadItem(t *testing.T) {
 				m.items["a1"] = processor.FailedItem{Key: "a1", Attempts: 3, LastError: "was broken", Dead: true}
 				w.start(t, b, processor.Env{Items: failedItems{m}, Bind: bind}, limited(), "a")
 				synctest.Wait()
-				if text := w.text(); !strings.Contains(text, "discard a1: was broken [a:7]") {
+				if text := w.text(); !strings.Contains(text, "discard a1: was broken a:7") {
 					t.Errorf("journal: %s, want a discard of a1", text)
 				}
 				b.mu.Lock()
@@ -61,7 +61,7 @@ func TestNextOwnerDiscardsADeadItem(t *testing.T) {
 				time.Sleep(time.Hour)
 				w.Reload()
 				time.Sleep(time.Hour)
-				if n := strings.Count(w.text(), "discard a1: was broken [a:7]"); most > 0 && n != 2 || n < 2 {
+				if n := strings.Count(w.text(), "discard a1: was broken a:7"); most > 0 && n != 2 || n < 2 {
 					t.Errorf("journal: %s, want one discard of a1 that fails and one that does not", w.text())
 				}
 				m.expect(t, "load a", "load a")
@@ -72,7 +72,7 @@ func TestNextOwnerDiscardsADeadItem(t *testing.T) {
 					t.Error(err)
 				}
 				time.Sleep(time.Minute)
-				if n := strings.Count(w.text(), "discard a1: was broken [a:8]"); most > 0 && n != 1 || n == 0 {
+				if n := strings.Count(w.text(), "discard a1: was broken a:8"); most > 0 && n != 1 || n == 0 {
 					t.Errorf("journal: %s, want one discard of a1 under the next epoch", w.text())
 				}
 			})
@@ -260,38 +260,4 @@ func TestParkedItemsLeaveTheSource(t *testing.T) {
 				s.FetchNumber+1)
 		}
 	})
-}
-
-// In a set, items of several queues share a batch and its failure, but each item has its own record.
-func TestSetFailedItems(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		r, m := newRows(w, "a1", "b1", "a2", "b2"), newMemory()
-		r.bad["b1"] = errBroken
-		d := &keyedSet{rows: r}
-		w.start(t, d, processor.Env{Items: failedItems{m}}, limited(), "a", "b")
-		time.Sleep(time.Minute)
-		w.stop()
-		if !slices.Equal(r.open, []string{"b1"}) || r.fails["b1"] != 3 {
-			t.Errorf("open %v, failed alone %v, want [b1], b1 failed 3", r.open, r.fails)
-		}
-		m.expect(t, "load a", "load b", "save b1 1 false", "save b1 2 false", "save b1 3 true")
-	})
-}
-
-// keyedSet is rows as a SetSelector.
-type keyedSet struct{ *rows }
-
-func (k *keyedSet) QueueOf(item string) string { return item[:1] }
-
-func (k *keyedSet) SelectSet(_ context.Context, s processor.Selection,
-	owned []processor.Queue,
-) (page []string, _ error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, item := range k.open {
-		if slices.ContainsFunc(owned, func(q processor.Queue) bool { return q.ID == item[:1] }) && len(page) < s.Limit {
-			page = append(page, item)
-		}
-	}
-	return page, nil
 }

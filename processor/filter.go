@@ -90,7 +90,7 @@ func (d *division) keep(c class, i int32, m mark) {
 // neither Keyed nor Cursored.
 func (c *selectCall) filterPage(p *page) (err error) {
 	if !c.capabilities.tracksItems() || !c.capabilities.Ordered && len(c.inFlight) == 0 && c.cursor.suspects == 0 &&
-		c.quota == 0 && !slices.ContainsFunc(c.grants, func(g *grant) bool { return g.failures.any() }) {
+		c.quota == 0 && !c.grant.failures.any() {
 		if c.untested = p.unstarted(); c.quota > 0 && c.untested > 1 {
 			all := make([]int32, c.untested)
 			for i := range all {
@@ -106,11 +106,12 @@ func (c *selectCall) filterPage(p *page) (err error) {
 	if c.keys, err = p.items.keys(c.keys[:0], 0, p.items.size()); err != nil {
 		return err
 	}
-	stored, err := c.lane.failures.find(&c.call, len(c.keys), func(i int) (*grant, string) {
-		if c.keysInFlight[c.keys[i]] {
-			return nil, ""
+	stored, err := c.lane.failures.find(&c.call, func(yield func(string) bool) {
+		for _, key := range c.keys {
+			if !c.keysInFlight[key] && !yield(key) {
+				return
+			}
 		}
-		return p.grantOf(i), c.keys[i]
 	})
 	if err != nil {
 		return err
@@ -167,7 +168,7 @@ func (c *selectCall) findKeysInFlight() (err error) {
 // divide divides the items of a page. stored has the records that memory does not hold. Behind an item of a cursor that
 // is not executed now, the other items wait too.
 func (c *selectCall) divide(p *page, stored map[string]record) *division {
-	l, d := c.lane, &division{size: len(c.keys)}
+	l, g, d := c.lane, c.grant, &division{size: len(c.keys)}
 	f := filter{
 		now: time.Now(), round: c.round, samples: c.quota > 0, inOrder: c.capabilities.Cursored, cursor: c.cursor,
 		sweeps: l.sweep != nil, givesUp: c.givesUp, executeNumber: c.settings.ExecuteNumber,
@@ -178,7 +179,6 @@ func (c *selectCall) divide(p *page, stored map[string]record) *division {
 		if c.keysInFlight[key] {
 			continue
 		}
-		g := p.grantOf(i)
 		r, known := g.failures.recallLocked(key)
 		if !known {
 			if r, known = stored[key]; known {

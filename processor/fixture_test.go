@@ -31,24 +31,6 @@ func (d *dealer) Select(ctx context.Context, s processor.Selection) ([]string, e
 
 func (d *dealer) Execute(ctx context.Context, items []string) error { return d.exec(ctx, items) }
 
-// setDealer is a dealer that is a SetSelector.
-type setDealer struct {
-	dealer
-	selSet  func(ctx context.Context, s processor.Selection, owned []processor.Queue) ([]string, error)
-	queueOf func(item string) string
-}
-
-func (d *setDealer) SelectSet(ctx context.Context, s processor.Selection, owned []processor.Queue) ([]string, error) {
-	return d.selSet(ctx, s, owned)
-}
-
-func (d *setDealer) QueueOf(item string) string {
-	if d.queueOf != nil {
-		return d.queueOf(item)
-	}
-	return item[:1]
-}
-
 // world runs a processor in a bubble and keeps a journal of events with their times.
 type world struct {
 	*processor.Processor
@@ -162,15 +144,6 @@ func once(pages map[string][]string) func(context.Context, processor.Selection) 
 		defer mu.Unlock()
 		page := pages[s.Queue.ID]
 		delete(pages, s.Queue.ID)
-		return page, nil
-	}
-}
-
-// onceSet returns a SelectSet that returns all items in one page, and then nothing.
-func onceSet(items ...string) func(context.Context, processor.Selection, []processor.Queue) ([]string, error) {
-	return func(context.Context, processor.Selection, []processor.Queue) ([]string, error) {
-		page := items
-		items = nil
 		return page, nil
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 )
 
@@ -58,7 +57,8 @@ func (s *scheduler) passTurnLocked(l *lane) {
 }
 
 // surviveLocked records that a queue was worked after its last crash and that the process is still there.
-func (s *scheduler) surviveLocked(l *lane, g *grant) {
+func (s *scheduler) surviveLocked(l *lane) {
+	g := l.grant
 	if g.queue.Crashes == 0 || g.survived {
 		return
 	}
@@ -67,10 +67,10 @@ func (s *scheduler) surviveLocked(l *lane, g *grant) {
 	s.endIsolationLocked(l)
 }
 
-// endIsolationLocked lets the items of a lane be executed in batches again, when all its queues were worked after their
-// last crash.
+// endIsolationLocked lets the items of a lane be executed in batches again, when its queue was worked after its last
+// crash.
 func (s *scheduler) endIsolationLocked(l *lane) {
-	if slices.ContainsFunc(l.grants, func(g *grant) bool { return g.queue.crashed(s.settings) && !g.survived }) {
+	if g := l.grant; g.queue.crashed(s.settings) && !g.survived {
 		return
 	}
 	l.isolated, l.crashes = false, 0
@@ -127,35 +127,36 @@ func (l *failureLog) saveStart(b *batch) (u update, err error) {
 		return u, err
 	}
 	var known bool
-	if u.record, known, err = l.record(&b.call, u.grant, u.key, false); err != nil {
+	if u.record, known, err = l.record(&b.call, u.key, false); err != nil {
 		return u, err
 	}
 	if !known {
 		u.batchLimit = 1
 	}
 	u.started = true
-	return u, l.save(b.bound, u.grant, u)
+	return u, l.save(b.bound, u)
 }
 
 // deleteStart makes the record of an item in the store what it was before it began. An item that has only failed in an
 // outage had none.
 func (l *failureLog) deleteStart(ctx context.Context, u update) error {
-	r, ok := l.recall(u.grant, u.key)
+	r, ok := l.recall(u.key)
 	switch {
 	case !ok || l.store == nil:
 		return nil
-	case r.batchLimit == 0 && (r.attempts > 0 || !r.doubtful) && u.grant.queue.Run == nil:
+	case r.batchLimit == 0 && (r.attempts > 0 || !r.doubtful) && l.grant.queue.Run == nil:
 		u.record, u.started = r, false
-		return l.save(ctx, u.grant, u)
+		return l.save(ctx, u)
 	}
 	defer l.enter(1)() //nolint:contextcheck // it waits also if the call is cancelled
-	return l.store.Delete(ctx, u.grant.queue, []string{u.key})
+	return l.store.Delete(ctx, l.grant.queue, []string{u.key})
 }
 
 // declareDead declares the items dead that an earlier owner has started alone and not ended, if as many owners in a row
 // were expired as isolate the queue. With fewer crashes it does nothing: the owner may have left, without being able to
 // delete the record.
-func (l *failureLog) declareDead(c *selectCall, g *grant, list []FailedItem) error {
+func (l *failureLog) declareDead(c *selectCall, list []FailedItem) error {
+	g := l.grant
 	var dead []FailedItem
 	for i := range list {
 		f := &list[i]
@@ -172,7 +173,7 @@ func (l *failureLog) declareDead(c *selectCall, g *grant, list []FailedItem) err
 	if len(dead) == 0 {
 		return nil
 	}
-	if err := l.write(c.ctx, g, dead); err != nil {
+	if err := l.write(c.ctx, dead); err != nil {
 		return err
 	}
 	for _, f := range dead {

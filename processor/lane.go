@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// lane is the unit of selecting: one queue, or all queues if the dealer is a SetSelector. The scheduler's lock guards
+// lane is what the scheduler knows of the selects and batches of one queue under one grant. The scheduler's lock guards
 // the fields up to sweep. It has more than 20 fields, because it holds all that concerns one queue alone.
 type lane struct {
-	grants       []*grant
+	grant        *grant
 	selecting    bool      // a select is in flight
 	page         *page     // with unstarted items; nil if there are none
 	batches      int       // batches in flight, of this page and in NOTSLEEP also of older ones
@@ -18,8 +18,8 @@ type lane struct {
 	hinted       bool      // a hint came while the select was in flight
 	selectedAt   time.Time // when the last select began
 	rest         rest
-	isolated     bool // its items are executed one by one, because its queues have crashed too often
-	crashes      int  // of these queues; 0 if they have not
+	isolated     bool // its items are executed one by one, because its queue has crashed too often
+	crashes      int  // of the queue; 0 if it has not
 	pace         pace
 	limits       QueueLimits
 	rate         *queueRate  // nil without a bound
@@ -56,10 +56,8 @@ func newLane(store ItemStore) *lane {
 // unknownSize is the sourceSize of a lane whose last select may not have returned all items.
 const unknownSize = math.MaxInt
 
-// selectable reports whether at least one queue of the lane may be selected.
-func (l *lane) selectable() bool {
-	return !l.sweepEnded() && slices.ContainsFunc(l.grants, func(g *grant) bool { return !g.draining })
-}
+// selectable reports whether the queue may be selected.
+func (l *lane) selectable() bool { return !l.sweepEnded() && !l.grant.draining }
 
 // sweepEnded reports whether the lane has a sweep and it has ended.
 func (l *lane) sweepEnded() bool { return l.sweep != nil && l.sweep.Ended() }

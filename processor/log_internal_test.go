@@ -7,13 +7,13 @@ import (
 	"github.com/dutyrota/rota/internal/logtest"
 )
 
-// A line whose level is disabled costs no allocation, although the line of a batch of a SetSelector lists its queues.
+// A line whose level is disabled costs no allocation, although the line of a peek lists its queues.
 func TestDisabledLinesAllocateNothing(t *testing.T) {
 	logger, _ := logtest.New(slog.LevelInfo)
 	env := Env{Logger: logger}.withDefaults()
 	c := &call{setup: &setup{env: env, lines: failureLines{logger: env.Logger}}, logCtx: t.Context()}
 	for _, id := range []string{"a", "b", "c"} {
-		c.grants = append(c.grants, &grant{queue: Queue{ID: id}})
+		c.peeked = append(c.peeked, &grant{queue: Queue{ID: id}})
 	}
 	n := testing.AllocsPerRun(100,
 		func() { c.logLine(slog.LevelDebug, "execute: cancelled", slog.Any("error", errExited)) })

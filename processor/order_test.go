@@ -342,7 +342,7 @@ func TestAnOrderKeyInTwoQueues(t *testing.T) {
 
 func TestOrderedNeedsKeys(t *testing.T) {
 	t.Parallel()
-	want := "settings of task type : a dealer that is Ordered must be Keyed, and neither Cursored nor a SetSelector"
+	want := "settings of task type : a dealer that is Ordered must be Keyed and not Cursored"
 	_, err := processor.New[string](struct {
 		*dealer
 		orderedOnly

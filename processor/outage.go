@@ -22,9 +22,9 @@ type evidence struct {
 	first        uint64   // batchResult.first
 	wide         bool     // it has failed for no single item: a select, or a batch of a dealer that does not know items
 
-	// failedOf returns the keys of the items of a queue that have failed alone or by name, and reports whether none of
+	// failedItems returns the keys of the items that have failed alone or by name, and reports whether none of
 	// its items is done. It is set for a failed batch only.
-	failedOf func(*grant) (keys []string, all bool)
+	failedItems func() (keys []string, all bool)
 
 	outside   bool          // the dealer was not called, because the queues were not entered
 	selects   bool          // the call is a select that has succeeded or failed
@@ -289,7 +289,7 @@ func (p *sample) exhausted() bool { return p.tried >= sampleMost }
 
 // observeLocked gives the end of a call to the outage and to the streaks, and does what follows. If the breaker opens,
 // all lanes are sampled and the unstarted items are dropped. If it closes, all lanes are due.
-func (s *scheduler) observeLocked(e evidence, l *lane, grants []*grant) {
+func (s *scheduler) observeLocked(e evidence, l *lane) {
 	switch s.outage.observe(e, s.settings.ProbeMax > 0) {
 	case firstSuccess:
 		s.rounds.Add(1)
@@ -304,10 +304,8 @@ func (s *scheduler) observeLocked(e evidence, l *lane, grants []*grant) {
 		s.limiter.probe(true)
 		s.dropReadyLocked(e.now)
 	}
-	for _, g := range grants {
-		g.streak.observe(e, g, s.rounds.Load())
-	}
-	s.streak.observe(e, grants, l.sweep != nil)
+	l.grant.streak.observe(e, l.grant, s.rounds.Load())
+	s.streak.observe(e, l.grant, l.sweep != nil)
 	if e.selects && !e.failed && l.sweep == nil {
 		s.endStreakLocked()
 	}

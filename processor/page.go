@@ -2,7 +2,6 @@ package processor
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -11,35 +10,26 @@ import (
 // Then the scheduler's lock guards it.
 type page struct {
 	pageItems
-	marks   []mark      // of each item; nil if all are ordinary
-	fetched int         // number of items that the select returned
-	retries int         // number of items that have failed alone before
-	next    int         // index of the first unstarted item
-	end     int         // number of items
-	batches int         // number of batches taken so far
-	ended   int         // number of batches that have ended
-	cut     bool        // some items were dropped, or cancelled
-	readyAt time.Time   // when its first batch could be taken
-	chains  *chains     // of an Ordered dealer: they replace next and end
-	behind  *keysBehind // of its pass, if that has moved behind the page; else nil
+	ctx     context.Context // of its batches; Env.Bind was applied to it, unless the dealer is Cursored
+	marks   []mark          // of each item; nil if all are ordinary
+	fetched int             // number of items that the select returned
+	retries int             // number of items that have failed alone before
+	next    int             // index of the first unstarted item
+	end     int             // number of items
+	batches int             // number of batches taken so far
+	ended   int             // number of batches that have ended
+	cut     bool            // some items were dropped, or cancelled
+	readyAt time.Time       // when its first batch could be taken
+	chains  *chains         // of an Ordered dealer: they replace next and end
+	behind  *keysBehind     // of its pass, if that has moved behind the page; else nil
 }
 
 // pageItems are the items of a page and what belongs to each of them. Removing items from a page replaces them, so that
 // a running batch keeps its own.
 type pageItems struct {
 	items        items
-	parts        []part
-	partOf       []int32  // index of the item's part; nil if there is only one part
 	fingerprints []uint64 // nil outside of sweeps, and if the items cannot be distinguished
 	order        []uint64 // the order keys; nil if the dealer is not Ordered
-}
-
-// grantOf returns the queue of the item at an index.
-func (p *pageItems) grantOf(i int) *grant {
-	if p.partOf == nil {
-		return p.parts[0].grant
-	}
-	return p.parts[p.partOf[i]].grant
 }
 
 // span is a batch of items.
@@ -50,17 +40,6 @@ type span struct {
 }
 
 func (s *span) size() int { return s.to - s.from }
-
-// grantOf returns the queue of the item at index i of the batch.
-func (s *span) grantOf(i int) *grant { return s.pageItems.grantOf(s.from + i) }
-
-// part is one queue of a page, with the context for the batches of that queue alone.
-type part struct {
-	grant *grant
-	ctx   context.Context
-	bound bool // Env.Bind was applied to ctx
-	batch int  // number of the last batch that holds items of it
-}
 
 // mark says how an item is executed. All items of a batch have the same mark. A positive mark is the largest size of
 // the batch: the item is a suspect, or has failed if the mark is single.
@@ -73,41 +52,8 @@ const (
 	passed     mark = -2 // not executed: it is dead, and only the cursor has to move
 )
 
-func newPage(list items, n int, parts []part) *page {
-	return &page{pageItems: pageItems{items: list, parts: parts}, fetched: n, end: n}
-}
-
-// assignQueues finds the queue of each item of a set. It drops the items of other queues and returns an error that
-// names the first such queue.
-func (p *page) assignQueues() error {
-	index := make(map[string]int32, len(p.parts))
-	for i, part := range p.parts {
-		index[part.grant.queue.ID] = int32(i)
-	}
-	of, unknown, err := p.items.queuesOf(index)
-	p.partOf = of
-	switch n := p.keepParts(func(part int32) bool { return err == nil && part >= 0 }); {
-	case err != nil:
-		return fmt.Errorf("QueueOf: %w", err)
-	case n > 0:
-		return &foreignError{unknown, n}
-	}
-	return nil
-}
-
-// bind applies Env.Bind to the context of every part that has items.
-func (p *page) bind(bind func(context.Context, []Queue, *string) context.Context) {
-	one := func(part *part) {
-		if !part.bound {
-			part.ctx, part.bound = bind(part.ctx, []Queue{part.grant.queue}, nil), true
-		}
-	}
-	if p.partOf == nil {
-		one(&p.parts[0])
-	}
-	for _, i := range p.partOf {
-		one(&p.parts[i])
-	}
+func newPage(ctx context.Context, list items, n int) *page {
+	return &page{pageItems: pageItems{items: list}, ctx: ctx, fetched: n, end: n}
 }
 
 // unstarted returns how many items are left to execute; none if there is no page.
@@ -189,22 +135,8 @@ func (p *page) endChained(b *batch) (dropped int) {
 	return p.chains.end(b.indexes, isDone)
 }
 
-// grants appends the queues of the batch that was just taken to dst. It also returns the context of the first of them.
-func (p *page) grants(dst []*grant, s *span) ([]*grant, context.Context) {
-	if p.partOf == nil {
-		return append(dst, p.parts[0].grant), p.parts[0].ctx
-	}
-	for _, i := range p.partOf[s.from:s.to] {
-		if part := &p.parts[i]; part.batch != p.batches {
-			part.batch = p.batches
-			dst = append(dst, part.grant)
-		}
-	}
-	return dst, p.parts[p.partOf[s.from]].ctx
-}
-
 // endBatch counts the end of a batch. whole says that the batch was executed to its end. endBatch reports whether all
-// batches of the page were, so that the queues have survived the page (S14).
+// batches of the page were, so that the queue has survived the page (S14).
 func (p *page) endBatch(whole bool) bool {
 	p.ended++
 	p.cut = p.cut || !whole
@@ -231,33 +163,6 @@ func (p *page) dropChained() {
 	p.chains.drop()
 }
 
-// dropDraining drops the unstarted items of draining queues and returns their number.
-func (p *page) dropDraining() int {
-	if p.partOf == nil {
-		if p.parts[0].grant.draining {
-			return p.drop()
-		}
-		return 0
-	}
-	return p.keepParts(func(i int32) bool { return !p.parts[i].grant.draining })
-}
-
-// keepParts drops the unstarted items of the parts for which keep is false, and returns their number.
-func (p *page) keepParts(keep func(part int32) bool) int {
-	if !slices.ContainsFunc(p.partOf[p.next:], func(i int32) bool { return !keep(i) }) {
-		return 0
-	}
-	all := p.unstarted()
-	indexes := make([]int32, 0, all)
-	for n, i := range p.partOf[p.next:] {
-		if keep(i) {
-			indexes = append(indexes, int32(p.next+n))
-		}
-	}
-	p.keep(indexes)
-	return all - len(indexes)
-}
-
 // keep makes the items at indexes, in that order, the unstarted ones.
 func (p *page) keep(indexes []int32) {
 	p.pageItems = p.picked(indexes)
@@ -267,9 +172,7 @@ func (p *page) keep(indexes []int32) {
 
 // picked returns the items at indexes.
 func (p *pageItems) picked(indexes []int32) pageItems {
-	return pageItems{
-		p.items.pick(indexes), p.parts, pick(p.partOf, indexes), pick(p.fingerprints, indexes), pick(p.order, indexes),
-	}
+	return pageItems{p.items.pick(indexes), pick(p.fingerprints, indexes), pick(p.order, indexes)}
 }
 
 // pick returns the elements of list at indexes, or nil if list is nil.

@@ -129,7 +129,7 @@ func (p *peekCall) claimLocked(ctx context.Context, s *scheduler, idle []*lane, 
 	s.peeks.asking, s.peeks.began = true, now
 	p.ctx = ctx
 	for _, l := range idle {
-		selection := s.selectionLocked(l.grants[0])
+		selection := s.selectionLocked(l.grant)
 		selection.Limit = 1
 		p.asked = append(p.asked, idleLane{lane: l, selection: selection})
 	}
@@ -138,7 +138,7 @@ func (p *peekCall) claimLocked(ctx context.Context, s *scheduler, idle []*lane, 
 		return cmp.Or(cmp.Compare(x.Database, y.Database), compareQueues(x, y))
 	})
 	for _, l := range p.asked {
-		p.peeked = append(p.peeked, l.grants[0])
+		p.peeked = append(p.peeked, l.grant)
 	}
 }
 

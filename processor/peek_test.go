@@ -217,7 +217,7 @@ func TestEachDatabaseIsPeekedByItself(t *testing.T) {
 			}
 			return nil, nil
 		}
-		enter := func(context.Context, []processor.Queue, bool) (bool, error) { return false, nil }
+		enter := func(context.Context, processor.Queue, bool) (bool, error) { return false, nil }
 		w.start(t, i, processor.Env{Enter: enter, Databases: 2}, settings())
 		for n, database := range []string{"east", "west", "east"} {
 			w.grantIn(t, processor.Queue{ID: string(rune('a' + n)), Index: n, Database: database}, 3)
@@ -353,13 +353,8 @@ func TestNoPeekWhileTheBreakerIsOpen(t *testing.T) {
 	})
 }
 
-// A sweep ends by a select, a SetSelector selects all queues at once, and an isolated queue takes its turn: none of
-// them is peeked.
+// A sweep ends by a select, and an isolated queue takes its turn: neither of them is peeked.
 func TestQueuesThatAreNeverPeeked(t *testing.T) {
-	type peekingSet struct {
-		setDealer
-		processor.Peeker
-	}
 	for name, c := range map[string]struct {
 		dealer func(i *inbox) processor.TaskDealer[string]
 		queue  processor.Queue
@@ -368,9 +363,6 @@ func TestQueuesThatAreNeverPeeked(t *testing.T) {
 			func(i *inbox) processor.TaskDealer[string] { return i },
 			processor.Queue{Run: &processor.Run{ID: "1", Attempt: 1}},
 		},
-		"set": {func(i *inbox) processor.TaskDealer[string] {
-			return &peekingSet{setDealer{dealer{i.Select, i.Execute}, onceSet(), nil}, i}
-		}, processor.Queue{}},
 		"isolated": {func(i *inbox) processor.TaskDealer[string] { return &keyedInbox{i} }, processor.Queue{Crashes: 9}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,10 +18,8 @@ import (
 func TestEveryItemOfALiveQueueIsExecuted(t *testing.T) {
 	for _, k := range []kind{
 		{},
-		{set: true},
 		{keyed: true},
 		{keyed: true, discards: true},
-		{keyed: true, set: true},
 		{keyed: true, paged: true},
 		{keyed: true, ordered: true},
 		{keyed: true, ordered: true, atomic: true, leavesOut: true},
@@ -115,17 +113,9 @@ func (h *operator) settings() processor.Settings {
 		ItemMaxAttempts: randomMaxAttempts, DeadPasses: h.kind.passes,
 		RatePerSecond: float64(rapid.SampledFrom([]int{0, 0, 5, 50}).Draw(h.rt, "rate")),
 
-		QueueRatePerSecond: float64(h.ofQueue([]int{0, 0, 2, 20}, "queue rate")),
-		QueueMaxInFlight:   h.ofQueue([]int{0, 0, 1, 2}, "queue in flight"),
+		QueueRatePerSecond: float64(rapid.SampledFrom([]int{0, 0, 2, 20}).Draw(h.rt, "queue rate")),
+		QueueMaxInFlight:   rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(h.rt, "queue in flight"),
 	}
-}
-
-// ofQueue draws a bound of each queue. A SetSelector must have none.
-func (h *operator) ofQueue(bounds []int, name string) int {
-	if h.kind.set {
-		return 0
-	}
-	return rapid.SampledFrom(bounds).Draw(h.rt, name)
 }
 
 func queue(rt *rapid.T) string {

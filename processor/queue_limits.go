@@ -8,7 +8,7 @@ import (
 )
 
 // QueueLimits are the bounds and the weight of one queue (X11). The zero value is those of the settings, and one batch
-// in a turn. A SetSelector has none.
+// in a turn.
 type QueueLimits struct {
 	RatePerSecond float64 // instead of Settings.QueueRatePerSecond; negative: no limit
 	MaxInFlight   int     // instead of Settings.QueueMaxInFlight; negative: no limit
@@ -28,7 +28,7 @@ func (p *Processor) SetLimits(id string, limits QueueLimits) {
 	s := p.lock()
 	defer s.mu.Unlock()
 	g := s.grants[id]
-	if g == nil || s.set != nil || g.lane.limits == limits {
+	if g == nil || g.lane.limits == limits {
 		return
 	}
 	g.lane.limits = limits // and not those of g.queue, which calls in flight read

@@ -140,39 +140,6 @@ func TestQueueWithoutKeysIsFailing(t *testing.T) {
 	})
 }
 
-// X7: one queue of a set fails, and its items share batches with those of others.
-func TestQueueOfASetIsFailing(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		fresh := 0
-		d := &tenantSet{setDealer{
-			selSet: func(context.Context, processor.Selection, []processor.Queue) ([]string, error) {
-				fresh++
-				return append([]string{fmt.Sprint("a", fresh)}, numbered("b", 3)...), nil
-			},
-			dealer: dealer{exec: func(_ context.Context, items []string) error {
-				var f processor.Failures
-				for i, item := range items {
-					if item[:1] == "b" {
-						f.Add(i, errBroken)
-					}
-				}
-				return f.Err()
-			}},
-		}}
-		s := failingAfter()
-		s.ExecuteNumber, s.SleepTimeInterval = 10, time.Second
-		w.start(t, d, processor.Env{}, s, "a", "b")
-		time.Sleep(20 * time.Minute)
-		w.wantQueueFailing(t, "a", -1)
-		w.wantQueueFailing(t, "b", 0)
-	})
-}
-
-// tenantSet is a setDealer that is Keyed.
-type tenantSet struct{ setDealer }
-
-func (*tenantSet) Key(item string) string { return item }
-
 // X7: a queue that is not worked does not fail, and the time in which it is not worked does not count. A long call says
 // nothing before its end.
 func TestQueueThatRestsIsNotFailing(t *testing.T) {

@@ -18,7 +18,7 @@ type QueueState struct {
 	Drained  bool // draining and nothing in flight: no item of it is touched before Resume
 
 	// EmptySince is the time when the last select of the queue began, if it found nothing to execute while nothing of
-	// the queue, or of its set, was in flight. Items that back off or are dead are nothing to execute. It is zero if
+	// the queue was in flight. Items that back off or are dead are nothing to execute. It is zero if
 	// no select has ended like this, or if the last successful select found something. A queue with a Run gets it
 	// when its sweep is complete.
 	EmptySince time.Time
@@ -38,21 +38,14 @@ type QueueState struct {
 // A queue with a Run is swept once. It is selected again and again, without pauses of sleep_time_nodata, until
 // QueueState.Sweep says that the sweep has ended. It is not selected after that. The queue stays held until it is
 // drained and forgotten like any other. It may be drained and resumed during the sweep. After Forget it may be granted
-// again, with the same Run or another. Grant copies the Run. It returns an error for a Run if the dealer is a
-// SetSelector.
+// again, with the same Run or another. Grant copies the Run.
 func (p *Processor) Grant(q Queue, total int) error {
 	s := p.lock()
 	defer s.mu.Unlock()
 	if g := s.grants[q.ID]; g != nil {
 		return fmt.Errorf("grant queue %s under epoch %d: still held under epoch %d", q.ID, q.Epoch, g.queue.Epoch)
 	}
-	l := s.set
-	switch {
-	case l != nil && q.Run != nil:
-		return fmt.Errorf("grant queue %s: mode RUN needs a select per queue, and the dealer is a SetSelector", q.ID)
-	case l == nil:
-		l = newLane(p.env.Items)
-	}
+	l := newLane(p.env.Items)
 	if q.Run != nil {
 		run := *q.Run // so that each grant has its own
 		q.Run, l.sweep = &run, &sweep{}
@@ -67,13 +60,9 @@ func (p *Processor) Grant(q Queue, total int) error {
 	if !q.FailingSince.IsZero() {
 		g.streak = queueStreak{since: q.FailingSince, carried: true}
 	}
-	if s.set == nil {
-		l.limits = q.Limits
-	}
+	l.grant, l.failures.grant, l.limits = g, g, q.Limits
 	l.rate = newQueueRate(l.limits.rate(s.settings))
-	l.grants = append(l.grants, g)
 	s.grants[q.ID] = g
-	s.due.remove(l)
 	now := time.Now()
 	s.restLocked(l, now.Add(l.crashed(q, s.settings, s.capabilities.tracksItems())))
 	s.limiter.invalidate()
@@ -113,8 +102,7 @@ func (p *Processor) Resume(id string) {
 
 // Revoke drains a queue that this server does not own any more, or must not work on, and cancels the contexts of all
 // its running calls. cause is what context.Cause returns then, unless an earlier Revoke has cancelled the call; nil
-// stands for context.Canceled. Revoke cancels a batch or a select of a SetSelector as a whole. The other queues of that
-// call are then selected again. An error of a cancelled call does not count as a failure.
+// stands for context.Canceled. An error of a cancelled call does not count as a failure.
 func (p *Processor) Revoke(id string, cause error) {
 	s := p.lock()
 	defer s.mu.Unlock()
@@ -124,11 +112,6 @@ func (p *Processor) Revoke(id string, cause error) {
 	}
 	s.drainLocked(g, time.Now())
 	g.cancelLocked(cause)
-	for e := range s.executors {
-		if c := e.call; c != nil && c.cancel != nil && slices.Contains(c.grants, g) {
-			c.cancel(cause)
-		}
-	}
 	g.lost = false
 }
 
@@ -147,8 +130,6 @@ func (p *Processor) Forget(id string) bool {
 	g.cancelLocked(nil)
 	g.failures.release()
 	delete(s.grants, id)
-	g.lane.grants = slices.DeleteFunc(g.lane.grants, func(other *grant) bool { return other == g })
-	s.endIsolationLocked(g.lane)
 	s.wakeNextLocked(time.Now())
 	if g.lane.sweep == nil {
 		s.endStreakLocked()
@@ -221,7 +202,7 @@ func (s *scheduler) drainLocked(g *grant, now time.Time) {
 		s.due.remove(l)
 	}
 	if l.page != nil {
-		s.stats.skip(l.page.dropDraining())
+		s.stats.skip(l.page.drop())
 		s.placeLocked(l, now)
 	}
 	s.limiter.invalidate()
@@ -286,7 +267,7 @@ type grant struct {
 
 	failures failures
 
-	// The context of the calls that concern this queue alone. The first call creates it. Revoke cancels it.
+	// The context of the calls that concern this queue. The first call creates it. Revoke cancels it.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
@@ -305,15 +286,6 @@ func (g *grant) cancelLocked(cause error) {
 	}
 }
 
-// queuesOf returns the queues of grants.
-func queuesOf(grants []*grant) []Queue {
-	queues := make([]Queue, len(grants))
-	for i, g := range grants {
-		queues[i] = g.queue
-	}
-	return queues
-}
-
 // cursorState is what is known about the cursor of a Cursored dealer, besides Queue.Cursor.
 type cursorState struct {
 	unknown    bool // the cursor must be loaded, because a batch may have moved it
@@ -329,7 +301,7 @@ func (g *grant) moveCursorLocked(cursor string, suspects int) {
 // Work is what the calls of Execute have done for a queue since it was granted.
 type Work struct {
 	Items int64         // of the batches that have ended
-	Time  time.Duration // the sum over these batches; of a batch with items of several queues, each has an equal part
+	Time  time.Duration // the sum over these batches
 }
 
 // Worked returns the work for a queue. It is zero if the queue is not held.
@@ -345,7 +317,7 @@ func (p *Processor) Worked(queueID string) Work {
 // count counts a batch of the queue that has ended.
 func (w *Work) count(b *batch) {
 	if b.outcome.started() {
-		w.Items += int64(b.size() / len(b.grants))
-		w.Time += b.took / time.Duration(len(b.grants))
+		w.Items += int64(b.size())
+		w.Time += b.took
 	}
 }

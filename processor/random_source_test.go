@@ -44,7 +44,7 @@ func (f *randomSource) fault(format string, args ...any) {
 
 // kind is the capabilities of a dealer.
 type kind struct {
-	set, keyed, cursored, discards, paged, ordered, atomic bool
+	keyed, cursored, discards, paged, ordered, atomic bool
 
 	leavesOut bool // an Ordered dealer uses Selection.Held
 	folds     bool // the database takes different keys for equal
@@ -72,15 +72,13 @@ func (k kind) mostFetched() int {
 func (k kind) tracks() bool { return k.keyed || k.cursored }
 
 // begin notes the start of a call, and draws its duration and its end.
-func (f *randomSource) begin(queues []string, admitted bool) (time.Duration, ending) {
-	for _, q := range queues {
-		if f.closed[q] && !admitted {
-			f.fault("a call for queue %s began after Drain", q)
-		}
-		f.running[q]++
+func (f *randomSource) begin(q string, admitted bool) (time.Duration, ending) {
+	if f.closed[q] && !admitted {
+		f.fault("a call for queue %s began after Drain", q)
 	}
+	f.running[q]++
 	if f.distrust && !admitted {
-		f.fault("a call for %v began without trust", queues)
+		f.fault("a call for %v began without trust", q)
 	}
 	how := succeeds
 	if f.rnd.Float64() < f.failureRate {
@@ -119,49 +117,36 @@ func spend(ctx context.Context, d time.Duration, how ending) error {
 	return nil
 }
 
-func (f *randomSource) fetch(ctx context.Context, limit int, queues ...string) ([]string, error) {
+func (f *randomSource) Select(ctx context.Context, s processor.Selection) ([]string, error) {
+	return f.fetch(ctx, s.Limit, s.Queue.ID)
+}
+
+func (f *randomSource) fetch(ctx context.Context, limit int, q string) ([]string, error) {
 	f.mu.Lock()
-	for _, q := range queues {
-		if f.selecting[q] || f.running[q] > 0 && (!f.kind.keyed || f.kind.cursored) {
-			f.fault("queue %s is selected while calls of it are in flight", q)
-		}
-		f.selecting[q] = true
+	if f.selecting[q] || f.running[q] > 0 && (!f.kind.keyed || f.kind.cursored) {
+		f.fault("queue %s is selected while calls of it are in flight", q)
 	}
-	admitted := f.admitted[queues[0]] // the select was claimed before, because loading the failed items takes time
-	for _, q := range queues {
-		admitted = admitted || f.admitted[q]
-		delete(f.admitted, q)
-	}
-	d, how := f.begin(queues, admitted)
-	var page []string
-	for _, q := range queues {
-		page = append(page, f.open[q]...)
-	}
+	f.selecting[q] = true
+	admitted := f.admitted[q] // the select was claimed before, because loading the failed items takes time
+	delete(f.admitted, q)
+	d, how := f.begin(q, admitted)
+	page := slices.Clone(f.open[q])
 	f.rnd.Shuffle(len(page), func(i, j int) { page[i], page[j] = page[j], page[i] })
 	page = page[:min(len(page), limit+f.rnd.IntN(3))]
 	f.mu.Unlock()
 	defer func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		for _, q := range queues {
-			f.selecting[q] = false
-			f.running[q]--
-		}
+		f.selecting[q] = false
+		f.running[q]--
 	}()
 	return page, spend(ctx, d, how)
 }
 
-func (f *randomSource) Select(ctx context.Context, s processor.Selection) ([]string, error) {
-	return f.fetch(ctx, s.Limit, s.Queue.ID)
-}
-
 func (f *randomSource) Execute(ctx context.Context, items []string) (err error) {
 	f.mu.Lock()
-	var queues []string
+	q := items[0][:1]
 	for _, item := range items {
-		if q := item[:1]; !slices.Contains(queues, q) {
-			queues = append(queues, q)
-		}
 		if f.busy[item] {
 			f.fault("item %s is executed twice at once", item)
 		}
@@ -177,19 +162,16 @@ func (f *randomSource) Execute(ctx context.Context, items []string) (err error) 
 	if fault := f.checkKeys(items); fault != "" {
 		f.fault("%s", fault)
 	}
-	slices.Sort(queues)
 	f.handed += int64(len(items))
-	f.checkContext(ctx, queues)
-	d, how := f.begin(queues, false)
+	f.checkContext(ctx, items)
+	d, how := f.begin(q, false)
 	named := f.drawFailures(items, &how)
 	f.mu.Unlock()
 	defer func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.end(ctx, items, named, how, err)
-		for _, q := range queues {
-			f.running[q]--
-		}
+		f.running[q]--
 	}()
 	if err := spend(ctx, d, how); err != nil {
 		return err
@@ -197,14 +179,12 @@ func (f *randomSource) Execute(ctx context.Context, items []string) (err error) 
 	return named.err(how)
 }
 
-// checkContext expects that the context carries the queues of the batch under the epochs of their grants.
-func (f *randomSource) checkContext(ctx context.Context, queues []string) {
-	var want []string
-	for _, q := range queues {
-		want = append(want, fmt.Sprint(q, ":", f.epochs[q]))
-	}
-	if got := bound(ctx); !slices.Equal(got, want) {
-		f.fault("a batch of %v is bound to %v", want, got)
+// checkContext expects that the context carries the one queue of the batch under the epoch of its grant.
+func (f *randomSource) checkContext(ctx context.Context, items []string) {
+	for _, item := range items {
+		if want := fmt.Sprint(item[:1], ":", f.epochs[item[:1]]); bound(ctx) != want {
+			f.fault("a batch with item %s of %s is bound to %s", item, want, bound(ctx))
+		}
 	}
 }
 
@@ -236,19 +216,6 @@ func (f *randomSource) finish(item string) {
 	f.done[item] = true
 	f.open[q] = slices.DeleteFunc(f.open[q], func(other string) bool { return other == item })
 }
-
-// randomSet is a randomSource that is a SetSelector.
-type randomSet struct{ *randomSource }
-
-func (f randomSet) SelectSet(ctx context.Context, s processor.Selection, owned []processor.Queue) ([]string, error) {
-	var queues []string
-	for _, q := range owned {
-		queues = append(queues, q.ID)
-	}
-	return f.fetch(ctx, s.Limit, queues...)
-}
-
-func (f randomSet) QueueOf(item string) string { return item[:1] }
 
 func newRandomSource(rt *rapid.T, k kind) *randomSource {
 	f := &randomSource{

@@ -102,7 +102,7 @@ func (f *randomSource) isGivenUp(item string) bool {
 // commit saves the cursor of the batch, as the fence does.
 func (f *randomSource) commit(ctx context.Context) {
 	both := ctx.Value(bothKey{}).(boundBoth)
-	q := both.queues[0].ID
+	q := both.queue.ID
 	f.checkPassed(q, *both.cursor+"~", nil)
 	f.store.cursors[q] = *both.cursor
 }
@@ -110,13 +110,13 @@ func (f *randomSource) commit(ctx context.Context) {
 type bothKey struct{}
 
 type boundBoth struct {
-	queues []processor.Queue
+	queue  processor.Queue
 	cursor *string
 }
 
-// bindBoth puts queues and cursor into a context.
-func bindBoth(ctx context.Context, queues []processor.Queue, cursor *string) context.Context {
-	return bind(context.WithValue(ctx, bothKey{}, boundBoth{queues, cursor}), queues, nil)
+// bindBoth puts queue and cursor into a context.
+func bindBoth(ctx context.Context, q processor.Queue, cursor *string) context.Context {
+	return bind(context.WithValue(ctx, bothKey{}, boundBoth{q, cursor}), q, nil)
 }
 
 // randomItems and randomCursors are the stores of a randomSource. They fail at random.
@@ -235,7 +235,6 @@ func (s randomCursors) Save(ctx context.Context, q processor.Queue, cursor strin
 type (
 	randomKeyed      struct{ *randomSource }
 	randomBin        struct{ randomKeyed }
-	randomKeyedSet   struct{ randomSet }
 	randomTape       struct{ *randomSource }
 	randomTapeAndBin struct {
 		randomBin
@@ -249,8 +248,6 @@ func (f *randomSource) dealer() processor.TaskDealer[string] {
 		return randomTapeAndBin{randomBin{randomKeyed{f}}, randomTape{f}}
 	case k.cursored:
 		return randomTape{f}
-	case k.keyed && k.set:
-		return randomKeyedSet{randomSet{f}}
 	case k.ordered && k.discards:
 		return randomOrderedBin{randomOrderedPaged{randomOrdered{randomKeyed{f}}}, randomBin{randomKeyed{f}}}
 	case k.ordered && k.paged:
@@ -263,14 +260,11 @@ func (f *randomSource) dealer() processor.TaskDealer[string] {
 		return randomPaged{randomKeyed{f}}
 	case k.keyed:
 		return randomKeyed{f}
-	case k.set:
-		return randomSet{f}
 	}
 	return f
 }
 
-func (randomKeyed) Key(item string) string    { return item }
-func (randomKeyedSet) Key(item string) string { return item }
+func (randomKeyed) Key(item string) string { return item }
 
 func (b randomBin) Discard(_ context.Context, item string, cause error) error {
 	b.mu.Lock()

@@ -17,7 +17,6 @@ type scheduler struct {
 	settings  *Settings // replaced, never changed
 	grants    grants
 	executors map[*executor]struct{}
-	set       *lane      // the only lane of a SetSelector; nil if each queue has its own
 	due       dueLanes   // idle lanes
 	ready     readyLanes // lanes with unstarted items
 	selects   int        // selects in flight
@@ -55,9 +54,6 @@ func newScheduler(u *setup, settings *Settings) *scheduler {
 	}
 	s.idle.cond = sync.NewCond(&s.mu)
 	s.peeks.off = !u.capabilities.peeker
-	if u.capabilities.SetSelector {
-		s.set = newLane(u.env.Items)
-	}
 	return s
 }
 

@@ -3,7 +3,6 @@ package processor_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -78,19 +77,18 @@ func TestWakeIsNotLost(t *testing.T) {
 
 type key struct{}
 
-// bind puts the queues of a batch into its context, as the manager does for the fence.
-func bind(ctx context.Context, queues []processor.Queue, _ *string) context.Context {
-	return context.WithValue(ctx, key{}, queues)
+// bind puts the queue of a batch into its context, as the manager does for the fence.
+func bind(ctx context.Context, q processor.Queue, _ *string) context.Context {
+	return context.WithValue(ctx, key{}, q)
 }
 
-// bound returns the queues in a context: "a:7" is queue a under epoch 7.
-func bound(ctx context.Context) (names []string) {
-	queues, _ := ctx.Value(key{}).([]processor.Queue)
-	for _, q := range queues {
-		names = append(names, fmt.Sprint(q.ID, ":", q.Epoch))
+// bound returns the queue in a context: "a:7" is queue a under epoch 7.
+func bound(ctx context.Context) string {
+	q, ok := ctx.Value(key{}).(processor.Queue)
+	if !ok {
+		return ""
 	}
-	slices.Sort(names)
-	return names
+	return fmt.Sprint(q.ID, ":", q.Epoch)
 }
 
 func TestContextCarriesTheQueueOfTheBatch(t *testing.T) {
@@ -104,8 +102,8 @@ func TestContextCarriesTheQueueOfTheBatch(t *testing.T) {
 		if err := w.Grant(processor.Queue{ID: "b", Epoch: 9}, 2); err != nil {
 			t.Fatal(err)
 		}
-		w.expect(t, "0s [a1 a2] [a:7]", "0s [a3 a4] [a:7]", "0s [a5] [a:7]",
-			"0s [b1 b2] [b:9]", "0s [b3 b4] [b:9]", "0s [b5] [b:9]")
+		w.expect(t, "0s [a1 a2] a:7", "0s [a3 a4] a:7", "0s [a5] a:7",
+			"0s [b1 b2] b:9", "0s [b3 b4] b:9", "0s [b5] b:9")
 	})
 }
 

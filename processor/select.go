@@ -1,9 +1,7 @@
 package processor
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,7 +11,6 @@ import (
 type selectCall struct {
 	call
 	selection Selection
-	parts     []part      // of the page
 	inFlight  []span      // the batches of the lane that were in flight when the select began
 	order     *keyOrder   // of an Ordered dealer; else nil
 	cursor    cursorState // the grant's when the select began
@@ -22,7 +19,7 @@ type selectCall struct {
 
 	found        *page           // nil if the dealer returned nothing
 	suspect      bool            // the last select of the lane has failed
-	outside      bool            // the queues were not entered
+	outside      bool            // the queue was not entered
 	keysInFlight map[string]bool // the keys of inFlight; a buffer, reused by the next select
 	untested     int             // items of the page that have not failed alone, if the failed items are known
 	more         bool            // the page has items that this outage has not tried, beside those that it tries now
@@ -50,26 +47,10 @@ func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now
 	if l.isolated {
 		s.turn = l
 	}
-	c.lane = l
-	c.grants = c.grants[:0]
-	for _, g := range l.grants {
-		if !g.draining {
-			c.grants = append(c.grants, g)
-		}
-	}
-	c.parts = make([]part, len(c.grants))
-	for i, g := range c.grants {
-		c.parts[i] = part{grant: g, ctx: g.contextLocked(ctx)}
-	}
-	first := c.grants[0]
-	c.selection = s.selectionLocked(first)
+	c.lane, c.grant = l, l.grant
+	c.selection = s.selectionLocked(c.grant)
 	c.selection.Limit = s.pageSizeLocked(l, now)
-	if s.set == nil {
-		c.cursor, c.ctx = first.cursor, c.parts[0].ctx
-	} else {
-		c.selection.Queue = Queue{}
-		c.ctx, c.cancel = context.WithCancelCause(ctx)
-	}
+	c.cursor, c.ctx = c.grant.cursor, c.grant.contextLocked(ctx)
 	c.order = l.newKeyOrderLocked(c.capabilities)
 	if l.sweep != nil {
 		_, c.givesUp = s.sweepsWaitLocked(now)
@@ -109,24 +90,16 @@ func (c *selectCall) perform() error {
 		c.step = ends
 		return nil
 	}
-	page := newPage(list, n, c.parts)
-	var foreign error
-	if c.capabilities.SetSelector {
-		foreign = page.assignQueues()
-		if e, ok := errors.AsType[*foreignError](foreign); ok {
-			text := "a select returned items of other queues: " + e.Error()
-			c.lane.watch.remind(c, Alert{Kind: AlertPage, Subject: "foreign items", Text: text})
-		}
-	}
+	page := newPage(c.ctx, list, n)
 	err = c.preparePage(list, page)
-	if err == nil && foreign == nil {
+	if err == nil {
 		err = c.findStep(list, page)
 	}
 	if err != nil {
 		page.drop()
 	}
 	c.found = page // not earlier: a Goexit in the dealer leaves it nil
-	return cmp.Or(err, foreign)
+	return err
 }
 
 // prepare loads what the select depends on, and sets its position and its limit.
@@ -135,10 +108,8 @@ func (c *selectCall) prepare() error {
 	if err := c.enter(); err != nil {
 		return err
 	}
-	for _, g := range c.grants {
-		if err := c.lane.failures.load(c, g); err != nil {
-			return fmt.Errorf("load failed items: %w", err)
-		}
+	if err := c.lane.failures.load(c); err != nil {
+		return fmt.Errorf("load failed items: %w", err)
 	}
 	if c.cursor.unknown {
 		if err := c.loadCursor(); err != nil {
@@ -151,13 +122,13 @@ func (c *selectCall) prepare() error {
 	return nil
 }
 
-// enterPause is the pause of a lane whose queues were not entered. It does not grow: to ask costs little while the
-// database cannot be used, and the queues are to go on as soon as it can.
+// enterPause is the pause of a lane whose queue was not entered. It does not grow: to ask costs little while the
+// database cannot be used, and the queue is to go on as soon as it can.
 const enterPause = time.Second
 
-// enter makes sure that no earlier transaction of the queues takes effect after the select (F5, F11).
+// enter makes sure that no earlier transaction of the queue takes effect after the select (F5, F11).
 func (c *selectCall) enter() error {
-	changed, err := c.env.Enter(c.ctx, queuesOf(c.grants), c.suspect)
+	changed, err := c.env.Enter(c.ctx, c.grant.queue, c.suspect)
 	c.cursor.unknown = c.cursor.unknown || changed && c.capabilities.Cursored
 	c.outside = err != nil
 	return err
@@ -203,11 +174,9 @@ func (c *selectCall) limit() int {
 // select of a Paged dealer goes on behind its page. Another dealer may miss items, and an alert says so.
 func (c *selectCall) roomForParked() int {
 	l, most := c.lane, parkedRoom*c.settings.FetchNumber
-	parked := int64(l.unrecorded)
-	for _, g := range c.grants {
-		if parked += g.failures.waiting(); c.capabilities.Discarder {
-			parked -= g.failures.dead.number.Load() // these are discarded, or are to be
-		}
+	parked := int64(l.unrecorded) + c.grant.failures.waiting()
+	if c.capabilities.Discarder {
+		parked -= c.grant.failures.dead.number.Load() // these are discarded, or are to be
 	}
 	parked = min(parked, int64(l.sourceSize)) // the others have left the source
 	l.watch.alertParked(c, parked, most)
@@ -239,12 +208,8 @@ func (c *selectCall) selectItems() (list items, err error) {
 			}
 		}()
 	}
-	var owned []Queue
-	if c.capabilities.SetSelector {
-		owned = queuesOf(c.grants)
-	}
 	err = c.inTime(ctx, func(ctx context.Context) (err error) {
-		list, err = c.source.selectItems(ctx, c.selection, owned)
+		list, err = c.source.selectItems(ctx, c.selection)
 		if err == nil && list.size() == 0 && c.selection.Run != nil {
 			err = context.Cause(ctx) // the empty result of a cancelled select does not prove that the sweep is complete
 		}
@@ -281,7 +246,7 @@ func (c *selectCall) preparePage(returned items, p *page) (err error) {
 		return err
 	}
 	if !c.capabilities.Cursored { // with cursors each batch has its own context
-		p.bind(c.env.Bind)
+		p.ctx = c.env.Bind(c.ctx, c.grant.queue, nil)
 	}
 	if c.order != nil {
 		p.chains = newChains(p.order, c.capabilities.atomic)
@@ -320,9 +285,7 @@ func (c *selectCall) conclude() {
 		return
 	}
 	c.outcome = c.classify(c.err)
-	if _, told := errors.AsType[*foreignError](c.err); !told {
-		c.logFailure("select", c.outcome, c.err)
-	}
+	c.logFailure("select", c.outcome, c.err)
 	c.err = fmt.Errorf("select queue %s: %w", c.queueIDs(), c.err)
 }
 
@@ -340,13 +303,13 @@ func (c *selectCall) finishLocked(s *scheduler) {
 		}
 	}
 	if c.loaded {
-		c.grants[0].moveCursorLocked(c.selection.Queue.Cursor, c.cursor.suspects)
+		c.grant.moveCursorLocked(c.selection.Queue.Cursor, c.cursor.suspects)
 	}
 	if c.capabilities.Paged && c.outcome == done {
 		l.pass.advance(c)
 	}
 	s.stats.countSelect(c)
-	s.observeLocked(c.evidence(), l, c.grants)
+	s.observeLocked(c.evidence(), l)
 	switch {
 	case l.sweep != nil && l.sweep.endsWithLocked(s, c):
 		s.passTurnLocked(l)
@@ -381,7 +344,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	}
 }
 
-// evidence returns what the select says about the dealer and its queues.
+// evidence returns what the select says about the dealer and its queue.
 func (c *selectCall) evidence() evidence {
 	e := evidence{now: c.now, err: c.err, wide: true}
 	switch w := c.lane.sweep; {
@@ -400,13 +363,10 @@ func (c *selectCall) evidence() evidence {
 // addPageLocked makes the page the one that the lane's batches are taken from.
 func (c *selectCall) addPageLocked(s *scheduler) {
 	l, p := c.lane, c.found
-	for _, g := range c.grants {
-		g.emptySince = time.Time{}
-	}
+	c.grant.emptySince = time.Time{}
 	l.page, p.readyAt = p, c.now
 	l.rest.pause = l.rest.pause || c.outcome == failed
-	s.stats.skip(p.dropDraining())
-	if s.stopping || s.outage.open() && c.quota == 0 {
+	if c.grant.draining || s.stopping || s.outage.open() && c.quota == 0 {
 		s.stats.skip(p.drop())
 	}
 	waited := c.order != nil && c.order.waiting > 0 // for these retries
@@ -418,15 +378,13 @@ func (c *selectCall) addPageLocked(s *scheduler) {
 	s.placeLocked(l, c.now)
 }
 
-// noteEmptyLocked records that the queues had nothing to execute.
+// noteEmptyLocked records that the queue had nothing to execute.
 func (c *selectCall) noteEmptyLocked(s *scheduler) {
-	for _, g := range c.grants {
-		s.surviveLocked(c.lane, g)
-		if g.emptySince.IsZero() {
-			notify(s.signals.emptied)
-		}
-		g.emptySince = c.lane.pass.began
+	s.surviveLocked(c.lane)
+	if c.grant.emptySince.IsZero() {
+		notify(s.signals.emptied)
 	}
+	c.grant.emptySince = c.lane.pass.began
 }
 
 // empty reports whether the lane has had nothing to execute since its pass began. If items were in flight during the

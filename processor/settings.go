@@ -16,7 +16,7 @@ type Settings struct {
 	SleepTimeNoData   time.Duration // pause of a queue after an empty select, except in a sweep; above 0
 	SleepTimeInterval time.Duration // pause of a queue after its items were executed; 0 is none
 
-	// Runs says that every Grant will carry a Run. The dealer must not be a SetSelector.
+	// Runs says that every Grant will carry a Run.
 	Runs bool
 
 	// NotSleep is TBSchedule's NOTSLEEP: a queue is selected again when all its items are started. SLEEP waits until
@@ -24,7 +24,7 @@ type Settings struct {
 	// not Cursored.
 	NotSleep bool
 
-	// Splittable says that the queues may have different totals. The dealer must not be a SetSelector.
+	// Splittable says that the queues may have different totals.
 	Splittable bool
 
 	// Retry is the first pause after a failure: of a failed item, of a queue after a failed select, or of a queue
@@ -79,8 +79,7 @@ type Settings struct {
 
 	// QueueRatePerSecond bounds the number of items that one queue executes per second, as a long-term average. A burst is
 	// the items of one second, or one item if that is more. QueueMaxInFlight bounds the batches of one queue in flight at
-	// once. So a queue with much work leaves the executors and what they call to the others. 0 means no bound. The dealer
-	// must not be a SetSelector.
+	// once. So a queue with much work leaves the executors and what they call to the others. 0 means no bound.
 	QueueRatePerSecond float64
 	QueueMaxInFlight   int
 

@@ -13,8 +13,7 @@ import (
 // source is a TaskDealer without its type parameter. Only this file is generic.
 type source interface {
 	capabilities() capabilities
-	// selectItems calls SelectSet with owned, or Select if the dealer is not a SetSelector.
-	selectItems(ctx context.Context, s Selection, owned []Queue) (items, error)
+	selectItems(ctx context.Context, s Selection) (items, error)
 	// peek calls Peek of a Peeker.
 	peek(ctx context.Context, idle []Selection) ([]string, error)
 }
@@ -23,9 +22,6 @@ type source interface {
 type items interface {
 	size() int
 	execute(ctx context.Context, from, to int) error
-	// queuesOf returns for each item the value in index of its queue, or -1 if its queue is not in index. unknown is
-	// the first queue that is not in index.
-	queuesOf(index map[string]int32) (of []int32, unknown string, err error)
 	// pick returns the items at indexes in a new slice: the dealer's slice is never written to.
 	pick(indexes []int32) items
 	// keys appends the keys of the items between from and to, or their cursors if the dealer is not Keyed.
@@ -46,7 +42,6 @@ type items interface {
 // typedSource is the source that calls a dealer of T. A capability that it does not offer is nil.
 type typedSource[T any] struct {
 	dealer      TaskDealer[T]
-	setSelector SetSelector[T]
 	keyed       Keyed[T]
 	cursored    Cursored[T]
 	discarder   Discarder[T]
@@ -56,6 +51,7 @@ type typedSource[T any] struct {
 	traced      Traced[T]
 	atomic      bool
 	slotless    bool
+	sets        bool // the dealer is a SetSelector
 	seed        maphash.Seed
 	fingerprint func(T) uint64
 	redact      func(string) string
@@ -68,13 +64,19 @@ func newSource[T any](d TaskDealer[T], redact func(string) string) *typedSource[
 		offers = c.Capabilities()
 	}
 	t.slotless = offers.Slotless
-	t.setSelector = offered[SetSelector[T]](d, offers.SetSelector)
 	t.keyed = offered[Keyed[T]](d, offers.Keyed)
 	t.cursored = offered[Cursored[T]](d, offers.Cursored)
 	t.discarder = offered[Discarder[T]](d, offers.Discarder)
 	t.paged = offered[Paged[T]](d, offers.Paged)
 	t.ordered = offered[Ordered[T]](d, offers.Ordered)
 	t.peeker, _ = d.(Peeker)
+	if set := offered[SetSelector[T]](d, offers.SetSelector); set != nil {
+		adapter := setDealer[T]{d, set}
+		t.dealer, t.sets = adapter, true
+		if t.peeker == nil {
+			t.peeker = adapter
+		}
+	}
 	t.traced, _ = d.(Traced[T])
 	if a, ok := d.(Atomic); ok {
 		t.atomic = a.Atomic()
@@ -127,20 +129,15 @@ func (t *typedSource[T]) capabilities() capabilities {
 	return capabilities{
 		Capabilities: Capabilities{
 			Keyed: t.keyed != nil, Cursored: t.cursored != nil, Paged: t.paged != nil, Ordered: t.ordered != nil,
-			Discarder: t.discarder != nil, SetSelector: t.setSelector != nil, Slotless: t.slotless,
+			Discarder: t.discarder != nil, SetSelector: t.sets, Slotless: t.slotless,
 		},
-		peeker: t.peeker != nil && t.setSelector == nil, atomic: t.ordered != nil && t.atomic,
+		peeker: t.peeker != nil, atomic: t.ordered != nil && t.atomic,
 	}
 }
 
-func (t *typedSource[T]) selectItems(ctx context.Context, s Selection, owned []Queue) (_ items, err error) {
+func (t *typedSource[T]) selectItems(ctx context.Context, s Selection) (_ items, err error) {
 	defer t.caught(&err)
-	var list []T
-	if t.setSelector != nil {
-		list, err = t.setSelector.SelectSet(ctx, s, owned)
-	} else {
-		list, err = t.dealer.Select(ctx, s)
-	}
+	list, err := t.dealer.Select(ctx, s)
 	return &typedItems[T]{t, list}, err
 }
 
@@ -160,23 +157,6 @@ func (i *typedItems[T]) size() int { return len(i.list) }
 func (i *typedItems[T]) execute(ctx context.Context, from, to int) (err error) {
 	defer i.caught(&err)
 	return i.dealer.Execute(ctx, i.list[from:to:to])
-}
-
-func (i *typedItems[T]) queuesOf(index map[string]int32) (of []int32, unknown string, err error) {
-	defer i.caught(&err)
-	of = make([]int32, len(i.list))
-	for n, item := range i.list {
-		id := i.setSelector.QueueOf(item)
-		q, ok := index[id]
-		if !ok {
-			q = -1
-			if unknown == "" {
-				unknown = fmt.Sprintf("%q", id)
-			}
-		}
-		of[n] = q
-	}
-	return of, unknown, nil
 }
 
 func (i *typedItems[T]) pick(indexes []int32) items {

@@ -129,8 +129,11 @@ func (e *executor) stallLocked() Stall {
 	if !stall.Select {
 		stall.Items = e.batch.size()
 	}
-	for _, g := range e.call.about() {
+	for _, g := range e.call.peeked {
 		stall.Queues = append(stall.Queues, g.queue.ID)
+	}
+	if g := e.call.grant; g != nil {
+		stall.Queues = []string{g.queue.ID}
 	}
 	return stall
 }

@@ -33,19 +33,17 @@ func (s *streak) failing(after int) bool { return after > 0 && s.calls >= int64(
 
 func (s *streak) end() { *s = streak{doneAt: s.doneAt} }
 
-// observe counts a call for the given queues. Their own streaks have counted it already.
-func (s *streak) observe(e evidence, grants []*grant, sweeps bool) {
+// observe counts a call for a queue. The streak of the queue has counted it already.
+func (s *streak) observe(e evidence, g *grant, sweeps bool) {
 	switch {
 	case e.outside: // it says nothing about the dealer
 	case e.success:
 		*s = streak{doneAt: e.now}
 	case e.failed && (!e.known || e.now.Sub(s.doneAt) >= poisonFor):
 		if s.calls++; s.calls == 1 {
-			s.since, s.first = e.now, grants[0]
+			s.since, s.first = e.now, g
 		}
-		for _, g := range grants {
-			s.several = s.several || s.first != g || g.streak.wide || len(g.streak.items) > 1
-		}
+		s.several = s.several || s.first != g || g.streak.wide || len(g.streak.items) > 1
 	case sweeps && e.exhausted:
 		s.end()
 	}
@@ -90,7 +88,7 @@ func (s *queueStreak) observe(e evidence, g *grant, round uint64) {
 	case e.failed && e.selects:
 		s.fail(e)
 	case e.failed:
-		keys, all := e.failedOf(g)
+		keys, all := e.failedItems()
 		switch {
 		case !all:
 			s.succeed(e.now, round)
@@ -149,16 +147,16 @@ func (s *scheduler) failureLocked(g *grant, now time.Time) *QueueFailure {
 	}
 	f := &QueueFailure{Calls: g.streak.calls, Since: g.streak.since, Until: now, Err: g.streak.err}
 	for e := range s.executors {
-		if c := e.call; c != nil && c.began.Before(f.Until) && slices.Contains(c.grants, g) {
+		if c := e.call; c != nil && c.grant == g && c.began.Before(f.Until) {
 			f.Until = c.began
 		}
 	}
 	return f
 }
 
-// failedOf returns the keys of the items of a queue that have failed alone or by name, and reports whether none of its
-// items is done. If the items are suspects, it returns no key.
-func (b *batch) failedOf(g *grant) (keys []string, all bool) {
+// failedItems returns the keys of the items that have failed alone or by name, and reports whether no item of the batch
+// is done. If the items are suspects, it returns no key.
+func (b *batch) failedItems() (keys []string, all bool) {
 	known := len(b.keys) == b.size() && !b.result.pause
 	if b.result.named == nil {
 		if known && b.size() == 1 {
@@ -166,21 +164,14 @@ func (b *batch) failedOf(g *grant) (keys []string, all bool) {
 		}
 		return keys, true
 	}
-	named := make(map[int]bool, len(b.result.named))
+	failed := map[int]bool{}
 	for _, f := range b.result.named {
-		named[f.index] = true
-	}
-	all = true
-	for i := range b.size() {
-		switch {
-		case b.grantOf(i) != g:
-		case !named[i]:
-			all = false
-		case known && len(keys) < manyItems:
-			keys = append(keys, b.keys[i])
+		if known && !failed[f.index] && len(keys) < manyItems {
+			keys = append(keys, b.keys[f.index])
 		}
+		failed[f.index] = true
 	}
-	return keys, all
+	return keys, len(failed) == b.size()
 }
 
 // endStreakLocked ends the streak if no queue has a part in it any more.

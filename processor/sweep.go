@@ -102,8 +102,8 @@ func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 		return false
 	case c.completesSweep():
 		w.Swept, w.AllFailed = true, true
-		c.grants[0].emptySince = c.lane.pass.began
-		s.surviveLocked(l, c.grants[0])
+		c.grant.emptySince = c.lane.pass.began
+		s.surviveLocked(l)
 		notify(s.signals.emptied)
 	case w.countRepeatsLocked(c) >= cmp.Or(s.settings.SweepMaxRepeats, defaultMaxRepeats):
 		s.failSweepLocked(l, fmt.Errorf("select queue %s: no progress: %d selects in a row returned only items "+
@@ -284,7 +284,7 @@ func (w *sweep) state(g *grant, o *outage, s *Settings) SweepState {
 // this. Such a batch does not open the breaker. Items that failed before are known by their keys; their number counts
 // only if not all of them were recorded.
 func (w *sweep) expects(b *batch) bool {
-	run := b.grants[0].queue.Run
+	run := b.grant.queue.Run
 	if b.result.pause {
 		return run.Attempt > 1
 	}

@@ -82,7 +82,7 @@ func TestSweepLoadsTheCursorAfterTheCommitHasEnded(t *testing.T) {
 			defer m.mu.Unlock()
 			underWay = cursor
 		}
-		enter := func(context.Context, []processor.Queue, bool) (bool, error) {
+		enter := func(context.Context, processor.Queue, bool) (bool, error) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			if underWay == "" {

@@ -260,14 +260,3 @@ func TestSweepEndsWithAFailedSelect(t *testing.T) {
 		})
 	}
 }
-
-func TestSweepNeedsASelectPerQueue(t *testing.T) {
-	p, err := processor.New(&setDealer{}, processor.Env{}, settings())
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = p.Grant(processor.Queue{ID: "a", Run: nightly()}, 1)
-	if err == nil || !strings.Contains(err.Error(), "mode RUN needs a select per queue") || len(p.Queues()) > 0 {
-		t.Errorf("error %v, held %v, want one with \"mode RUN needs a select per queue\", none held", err, p.Queues())
-	}
-}

@@ -341,7 +341,7 @@ func (sw *Sweeps) update(ctx context.Context, s Sweep, p Progress, what, state, 
 
 // fence fences the queue of a sweep (R8): its owner cannot change until the transaction ends.
 func (sw *Sweeps) fence(ctx context.Context, t sqldb.Tx, s Sweep) error {
-	own := []roster.QueueEpoch{{ID: s.QueueID, Epoch: s.Epoch}}
+	own := roster.QueueEpoch{ID: s.QueueID, Epoch: s.Epoch}
 	return sw.roster.Server(s.TaskType, s.Server).Fence().Hold(ctx, t.Raw, own)
 }
 

@@ -98,7 +98,7 @@ func testStaleBatches(t *testing.T, c *center.Center) {
 		t.Run(name, func(t *testing.T) {
 			r := newFixture(t, c, center.Settings{Queues: 12})
 			r.join("A")
-			ctx := r.batch("A", "10", "2", "1")
+			ctx := r.batch("A", "1")
 			r.exec(statement, r.task)
 			if err := r.tryFence(ctx); fine[name] != (err == nil) || err != nil && !errors.Is(err, center.ErrFenced) {
 				t.Fatalf("error %v, want ErrFenced: %t", err, !fine[name])
@@ -120,9 +120,6 @@ func testFenceStatement(t *testing.T, c *center.Center) {
 	r.release("A", r.handover("1", "B"))
 	if rows := r.changed(c.DB(), stmt); rows != 0 {
 		t.Errorf("after the release the statement changes %d rows, want 0", rows)
-	}
-	if _, err := center.FenceStatementOf(r.batch("A", "0", "1")); err == nil || errors.Is(err, center.ErrNoBatch) {
-		t.Errorf("for two queues: error %v, want one about several queues", err)
 	}
 	if _, err := center.FenceStatementOf(t.Context()); !errors.Is(err, center.ErrNoBatch) {
 		t.Errorf("without a batch: error %v, want ErrNoBatch", err)
@@ -170,7 +167,7 @@ func testFenceCursor(t *testing.T, c *center.Center) {
 		return r.readColumn("SELECT cursor_value FROM schedule_queue WHERE task_type = '%s'", r.task)[0]
 	}
 	save := func(to string, epoch int64, fn func(*sql.Tx) error) error {
-		b := center.Batch{Server: r.uuid("A"), TaskType: r.task, Queues: []center.QueueEpoch{{ID: "0", Epoch: epoch}}, Cursor: &to}
+		b := center.Batch{Server: r.uuid("A"), TaskType: r.task, Queue: center.QueueEpoch{ID: "0", Epoch: epoch}, Cursor: &to}
 		return center.InTx(c.Bind(t.Context(), b), c.DB(), fn)
 	}
 	ok := func(*sql.Tx) error { return nil }

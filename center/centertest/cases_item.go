@@ -224,7 +224,7 @@ func testCursor(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A")
 	bind := func(cursor string) center.Batch {
-		return center.Batch{Server: r.uuid("A"), TaskType: r.task, Queues: []center.QueueEpoch{{ID: "0", Epoch: r.epoch("0")}}, Cursor: &cursor}
+		return center.Batch{Server: r.uuid("A"), TaskType: r.task, Queue: center.QueueEpoch{ID: "0", Epoch: r.epoch("0")}, Cursor: &cursor}
 	}
 	want := func(want string) {
 		t.Helper()

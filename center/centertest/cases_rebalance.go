@@ -163,7 +163,7 @@ func testPlaceBesideFence(t *testing.T, c *center.Center) {
 	r.must(err)
 	defer tx.Rollback()
 	r.must(center.Fence(c.Bind(t.Context(), center.Batch{
-		Server: r.uuid("A"), TaskType: r.task, Queues: []center.QueueEpoch{{ID: "99", Epoch: r.epoch("99")}}, Cursor: &cursor,
+		Server: r.uuid("A"), TaskType: r.task, Queue: center.QueueEpoch{ID: "99", Epoch: r.epoch("99")}, Cursor: &cursor,
 	}), tx))
 	if diff := cmp.Diff([]string{"1"}, r.release("A", r.handover("1", "B"))); diff != "" {
 		t.Errorf("released queues (-want +got):\n%s", diff)

@@ -122,7 +122,7 @@ func LoneSweep(t *testing.T, c *center.Center) {
 	r.must(err)
 	defer tx.Rollback()
 	r.must(center.Fence(c.Bind(t.Context(), center.Batch{
-		Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: &cursor, Queues: []center.QueueEpoch{{ID: "99", Epoch: s.Epoch}},
+		Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: &cursor, Queue: center.QueueEpoch{ID: "99", Epoch: s.Epoch},
 	}), tx))
 	r.claimOne("A", "1")
 }
@@ -133,7 +133,7 @@ func testSweepCursor(t *testing.T, c *center.Center) {
 		r.submitAndOpen("k")
 		s := r.claimOne("A", "0")
 		bind := func(value string) center.Batch {
-			return center.Batch{Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: &value, Queues: []center.QueueEpoch{{ID: "0", Epoch: s.Epoch}}}
+			return center.Batch{Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: &value, Queue: center.QueueEpoch{ID: "0", Epoch: s.Epoch}}
 		}
 		tx, err := c.DB().BeginTx(t.Context(), nil)
 		r.must(err)
@@ -173,7 +173,7 @@ func testSweepCursor(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 1)
 		r.submitAndOpen("k")
 		s := r.claimOne("A", "0")
-		late := center.Batch{Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: new("17"), Queues: []center.QueueEpoch{{ID: "0", Epoch: s.Epoch}}}
+		late := center.Batch{Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: new("17"), Queue: center.QueueEpoch{ID: "0", Epoch: s.Epoch}}
 		r.moveQueue("0", "B") // B has not claimed it yet
 		if err := center.SaveCursor(c.Bind(t.Context(), late)); !center.IsFenced(err) {
 			t.Fatalf("save a cursor under an old epoch: error %v, want ErrFenced", err)

@@ -54,7 +54,6 @@ var unsuited = map[string]struct {
 	reason   string
 }{
 	"cursors": {"orders", processor.Capabilities{Cursored: true}, "needs cursors in the roster"},
-	"set":     {"", processor.Capabilities{SetSelector: true}, "needs a select per queue"},
 }
 
 func testSuit(t *testing.T, c *center.Center) {
@@ -120,10 +119,10 @@ func testSuit(t *testing.T, c *center.Center) {
 	t.Run("N3 no setting is written that a server rejects", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.must(r.registerOffering("A", "", processor.Capabilities{Keyed: true, Cursored: true}))
-		r.must(r.registerOffering("B", "", processor.Capabilities{SetSelector: true}))
+		r.must(r.registerOffering("B", "", processor.Capabilities{}))
 		r.exec("UPDATE schedule_server SET own_sign = 'elsewhere' WHERE uuid = '%s'", r.uuid("B"))
 		r.wantNamed("processor_type", r.set("processor_type", "NOTSLEEP"), "A", "must be SLEEP for a dealer that is Cursored")
-		r.wantNamed("queue_max_in_flight", r.set("queue_max_in_flight", "1"), "B", "and the dealer is a SetSelector")
+		r.must(r.set("processor_type", "SLEEP"))
 		r.wantNamed("mode", r.set("mode", "RUN"), "A", "takes effect when the worker starts again")
 		r.must(r.set("execute_number", "7"))
 		s, err := ops.New(c).Tasks().Settings(t.Context(), r.task)

@@ -454,7 +454,7 @@ func (w *writers) items() map[string]textWriter {
 			r.define(center.Settings{Queues: 1})
 			r.join("A")
 			w.ready()
-			b := center.Batch{Server: r.uuid("A"), TaskType: r.task, Queues: []center.QueueEpoch{{ID: "0", Epoch: r.epoch("0")}}, Cursor: &text}
+			b := center.Batch{Server: r.uuid("A"), TaskType: r.task, Queue: center.QueueEpoch{ID: "0", Epoch: r.epoch("0")}, Cursor: &text}
 			return center.SaveCursor(r.c.Bind(r.Context(), b))
 		}},
 		"cursor of a queue that a fence saves": {[]string{"schedule_queue.cursor_value"}, func(text string) error {
@@ -462,7 +462,7 @@ func (w *writers) items() map[string]textWriter {
 			r.define(center.Settings{Queues: 1})
 			r.join("A")
 			w.ready()
-			b := center.Batch{Server: r.uuid("A"), TaskType: r.task, Queues: []center.QueueEpoch{{ID: "0", Epoch: r.epoch("0")}}, Cursor: &text}
+			b := center.Batch{Server: r.uuid("A"), TaskType: r.task, Queue: center.QueueEpoch{ID: "0", Epoch: r.epoch("0")}, Cursor: &text}
 			return center.InTx(r.c.Bind(r.Context(), b), r.c.DB(), nothing)
 		}},
 		"cursor of a sweep": {[]string{"schedule_run_queue.cursor_value"}, func(text string) error {

@@ -53,14 +53,12 @@ func (r queueSteps) release(from string, queues ...roster.Handover) []string {
 	return released
 }
 
-// batch returns the context of an Execute call of a server, for a batch of these queues under their current epochs.
-func (r queueSteps) batch(name string, queues ...string) context.Context {
+// batch returns the context of an Execute call of a server, for a batch of a queue under its current epoch.
+func (r queueSteps) batch(name, queue string) context.Context {
 	r.Helper()
-	b := center.Batch{Server: r.uuid(name), TaskType: r.task}
-	for _, q := range queues {
-		b.Queues = append(b.Queues, center.QueueEpoch{ID: q, Epoch: r.epoch(q)})
-	}
-	return r.c.Bind(r.Context(), b)
+	return r.c.Bind(r.Context(), center.Batch{
+		Server: r.uuid(name), TaskType: r.task, Queue: center.QueueEpoch{ID: queue, Epoch: r.epoch(queue)},
+	})
 }
 
 // moveQueue makes another server the owner of a queue, as a hand-over or a take-over does.

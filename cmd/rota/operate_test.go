@@ -118,7 +118,7 @@ func fencedTx(t *testing.T, c *center.Center, uuid string) *sql.Tx {
 	if err := c.DB().QueryRowContext(t.Context(), "SELECT epoch FROM schedule_queue WHERE task_type = 'settle' AND queue_id = '0'").Scan(&q.Epoch); err != nil {
 		t.Fatal(err)
 	}
-	ctx := c.Bind(t.Context(), center.Batch{Server: uuid, TaskType: "settle", Queues: []center.QueueEpoch{q}})
+	ctx := c.Bind(t.Context(), center.Batch{Server: uuid, TaskType: "settle", Queue: q})
 	tx, err := c.DB().BeginTx(ctx, nil)
 	if err == nil {
 		err = center.Fence(ctx, tx)

@@ -71,7 +71,7 @@ func (r relay) Execute(ctx context.Context, events []event) error {
 	var calls sync.WaitGroup
 	for i, e := range events {
 		calls.Go(func() {
-			errs[i] = r.to.Deliver(ctx, Message{e.id, e.order, batch.Queues[0].Epoch, e.payload})
+			errs[i] = r.to.Deliver(ctx, Message{e.id, e.order, batch.Queue.Epoch, e.payload})
 		})
 	}
 	calls.Wait()

@@ -32,7 +32,7 @@ func (payments) Execute(ctx context.Context, ids []int64) error {
 	return data.InTx(ctx, func(tx *sql.Tx) error {
 		for _, id := range ids {
 			_, err := tx.ExecContext(ctx, bind(data, `INSERT INTO ledger (invoice, server, epoch) VALUES (?, ?, ?)`),
-				id, b.Server, b.Queues[0].Epoch)
+				id, b.Server, b.Queue.Epoch)
 			if err != nil {
 				return err
 			}

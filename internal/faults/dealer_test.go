@@ -83,7 +83,7 @@ func (d *dealer) Execute(ctx context.Context, ids []int64) error {
 func (d *dealer) unless(ctx context.Context, ids []int64, refuse func(context.Context, []int64) error) (err error) {
 	b, _ := center.BatchFrom(ctx)
 	call := d.calls.Add(1)
-	d.notes.add(note{What: "begin", Call: call, Batch: b.Server, Queue: b.Queues[0].ID, Epoch: b.Queues[0].Epoch})
+	d.notes.add(note{What: "begin", Call: call, Batch: b.Server, Queue: b.Queue.ID, Epoch: b.Queue.Epoch})
 	defer func() { d.notes.add(note{What: "end", Call: call, Error: fmt.Sprint(err)}) }() // noError if err is nil
 	if err := refuse(ctx, ids); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (d *dealer) stopAt(s failpoint, point string) error {
 // write marks the items and records the server and the epoch. It counts the effects of older epochs in a statement of
 // its own, because in MySQL a subquery of the INSERT would lock the rows that it reads.
 func (d *dealer) write(ctx context.Context, tx *sql.Tx, b center.Batch, ids []int64) error {
-	q, at := b.Queues[0], placeOf(d.c, b.Database)
+	q, at := b.Queue, placeOf(d.c, b.Database)
 	var seen int64
 	found, err := d.sweepOf(ctx, tx, b)
 	if err != nil {

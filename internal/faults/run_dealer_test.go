@@ -119,7 +119,7 @@ func (d *dealer) sweepOf(ctx context.Context, tx *sql.Tx, b center.Batch) (strin
 	var epoch int64
 	err := tx.QueryRowContext(ctx, bind(d.c, `SELECT state, epoch FROM schedule_run_queue WHERE run_id = ?
 		AND queue_id = ?`),
-		b.Run, b.Queues[0].ID).Scan(&state, &epoch)
+		b.Run, b.Queue.ID).Scan(&state, &epoch)
 	return fmt.Sprintf("%s %d", state, epoch), err
 }
 

@@ -4,7 +4,7 @@ package main
 var fenceMutants = []mutant{
 	{
 		"F1", "the fence ignores the epoch",
-		"compareOwners", "if !found[owned{q, sqldb.Text(f.Server)}] {",
+		"compareOwner", "if !slices.Contains(rows, owned{q.ID, q.Epoch, sqldb.Text(f.Server)}) {",
 		"if !slices.ContainsFunc(rows, func(r owned) bool { return r.ID == q.ID && string(r.Owner) == f.Server }) {",
 		"TestConformance",
 	},
@@ -76,8 +76,8 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F5", "a transaction whose COMMIT is under way passes for one that has ended",
-		"End", "f.HoldByWriting(ctx, t.Raw, []QueueEpoch{q}, ``)",
-		"f.Check(ctx, []QueueEpoch{q})",
+		"End", "f.HoldByWriting(ctx, t.Raw, q, ``)",
+		"f.Check(ctx, q)",
 		"TestCommitUnderWay",
 	},
 	{
@@ -88,7 +88,7 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F5", "a sweep loads its cursor while a COMMIT is under way",
-		"checkCommitted", "_, err := b.env.Enter(b.ctx, queuesOf(b.grants), false)",
+		"checkCommitted", "_, err := b.env.Enter(b.ctx, queue, false)",
 		"var err error",
 		"TestSweepLoadsTheCursorAfterTheCommitHasEnded",
 	},
@@ -160,8 +160,8 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F2", "a fence in another roster passes for a lost queue",
-		"owned", "return b.rows().Check(ctx, b.Queues) == nil",
-		"return b.rows().Check(ctx, b.Queues) != nil && ctx.Err() != nil",
+		"owned", "return b.rows().Check(ctx, b.Queue) == nil",
+		"return b.rows().Check(ctx, b.Queue) != nil && ctx.Err() != nil",
 		"TestFenceInAnotherRoster",
 	},
 	{
@@ -238,20 +238,20 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F11", "a raise does not wait for earlier transactions",
-		"holdByReading", "settings, f.DB.Share, params)",
-		"settings, map[string]string{queueTable: f.DB.Share}[f.Table], params)",
+		"holdByReading", "settings, f.DB.Share, params...)",
+		"settings, map[string]string{queueTable: f.DB.Share}[f.Table], params...)",
 		"TestDataRaiseWaitsForEarlierWrites/postgres",
 	},
 	{
 		"F11", "the fence of a data database ignores the epoch",
-		"compareOwners", "if !found[owned{q, sqldb.Text(f.Server)}] {",
-		"if f.Table == queueTable && !found[owned{q, sqldb.Text(f.Server)}] || len(rows) < len(queues) {",
+		"compareOwner", "if !slices.Contains(rows, owned{q.ID, q.Epoch, sqldb.Text(f.Server)}) {",
+		"if f.Table == queueTable && !slices.Contains(rows, owned{q.ID, q.Epoch, sqldb.Text(f.Server)}) || len(rows) == 0 {",
 		"TestDataFence",
 	},
 	{
 		"F11", "the fence of a data database accepts a missing row",
-		"compareOwners", "if !found[owned{q, sqldb.Text(f.Server)}] {",
-		"if !found[owned{q, sqldb.Text(f.Server)}] && (f.Table == queueTable || len(rows) == len(queues)) {",
+		"compareOwner", "if !slices.Contains(rows, owned{q.ID, q.Epoch, sqldb.Text(f.Server)}) {",
+		"if !slices.Contains(rows, owned{q.ID, q.Epoch, sqldb.Text(f.Server)}) && (f.Table == queueTable || len(rows) > 0) {",
 		"TestDataIsRestored",
 	},
 	{
@@ -262,8 +262,8 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F11", "an owner does not raise again after a write was rejected",
-		"Fence", "d.forget(b.TaskType, b.Queues)",
-		"d.forget(b.TaskType, nil)",
+		"Fence", "d.forget(b.TaskType, b.Queue)",
+		"",
 		"TestDataIsRestored",
 	},
 	{
@@ -334,13 +334,13 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F11", "a cursor without a row of rota_fence stops its queue for ever",
-		"Cursor", "d.forget(taskType, []QueueEpoch{q})",
+		"Cursor", "d.forget(taskType, q)",
 		"",
 		"TestDataIsRestoredUnderACursor",
 	},
 	{
 		"F11", "an owner that saves cursors without a fence does not raise again",
-		"SaveCursor", "b.data.forget(b.TaskType, b.Queues)",
+		"SaveCursor", "b.data.forget(b.TaskType, b.Queue)",
 		"",
 		"TestDataIsRestoredUnderACursor",
 	},

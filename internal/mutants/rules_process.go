@@ -22,8 +22,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "the limit does not grow by the items that back off",
-		"roomForParked", "parked += g.failures.waiting()",
-		"parked += 0 * g.failures.waiting()",
+		"roomForParked", "+ c.grant.failures.waiting()",
+		"",
 		"TestParkedItemsRaiseTheLimit",
 	},
 	{
@@ -34,8 +34,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "discarded items hide others",
-		"roomForParked", "waiting(); c.capabilities.Discarder {",
-		"waiting(); false {",
+		"roomForParked", "if c.capabilities.Discarder {",
+		"if false {",
 		"TestDiscardedItemsAreNotParked",
 	},
 	{
@@ -226,8 +226,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X7", "a success of another queue hides a queue that fails",
-		"observeLocked", "range grants {",
-		"range s.grants {",
+		"observeLocked", "l.grant.streak.observe(e, l.grant, s.rounds.Load())",
+		"for _, g := range s.grants { g.streak.observe(e, g, s.rounds.Load()) }",
 		"TestQueueThatFailsAloneIsFailing",
 	},
 	{

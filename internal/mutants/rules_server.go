@@ -309,18 +309,6 @@ var serverMutants = []mutant{
 		"TestTurnIsPassedOn|TestCrashedQueuesAreExecutedOneByOne",
 	},
 	{
-		"S14", "a set stops when a queue is granted that has crashed",
-		"finishLocked", "b.serial || l.isolated ||",
-		"b.serial ||",
-		"TestSetGoesOnAfterTheGrantOfACrashedQueue",
-	},
-	{
-		"S14", "a set is isolated for a queue that has left",
-		"Forget", "s.endIsolationLocked(g.lane)",
-		"_ = g",
-		"TestSetForgetsTheCrashesOfAQueueThatLeaves",
-	},
-	{
 		"S14", "a sweep executes the items of a crashed queue in batches",
 		"mostCrashes", "return s.MaxCrashes - 1",
 		"return 1 << 30",

@@ -84,7 +84,7 @@ func TestOwnPools(t *testing.T) {
 	defer c.Close()
 	centertest.Define(t, c, "settle", center.Settings{Queues: 1})
 	centertest.Exec(t, c, "UPDATE schedule_queue SET cur_server = 'A', epoch = 7")
-	ctx := c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: 7}}})
+	ctx := c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queue: center.QueueEpoch{ID: "0", Epoch: 7}})
 	for readOnly, want := range map[string]error{"off": nil, "on": center.ErrUnfitPool} {
 		cfg, err := pgx.ParseConfig(raw)
 		if err != nil {

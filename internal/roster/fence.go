@@ -24,7 +24,7 @@ type FenceTx interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Fence compares the owners of the queues of a task type with the rows of one table, in the name of one server. The
+// Fence compares the owner of a queue of a task type with the row of one table, in the name of one server. The
 // table is schedule_queue of the roster, or rota_fence of a database with the data of a task type (F11).
 type Fence struct {
 	DB                        *sqldb.DB
@@ -41,81 +41,63 @@ func (s Server) Fence() Fence {
 	return Fence{s.roster.DB, queueTable, s.taskType, s.roster.OwnSign, s.uuid, s.roster.IdleTxTimeout}
 }
 
-// Hold makes the transaction commit only while the server owns the queues under their epochs (F1). The queues must be
-// in the byte order of their ids. It returns ErrFenced if the server has lost one of them.
-func (f Fence) Hold(ctx context.Context, tx FenceTx, queues []QueueEpoch) error {
+// Hold makes the transaction commit only while the server owns the queue under its epoch (F1). It returns ErrFenced if
+// the server has lost it.
+func (f Fence) Hold(ctx context.Context, tx FenceTx, q QueueEpoch) error {
 	if f.DB.WriteFence {
-		return f.HoldByWriting(ctx, tx, queues, ``)
+		return f.HoldByWriting(ctx, tx, q, ``)
 	}
-	return f.holdByReading(ctx, tx, queues)
+	return f.holdByReading(ctx, tx, q)
 }
 
-// holdByReading locks the rows in share mode, so that several batches of one queue run at the same time. A transaction
+// holdByReading locks the row in share mode, so that several batches of one queue run at the same time. A transaction
 // that changes the owner waits for them, or skips the row (F3).
-func (f Fence) holdByReading(ctx context.Context, tx sqldb.Queryer, queues []QueueEpoch) error {
+func (f Fence) holdByReading(ctx context.Context, tx sqldb.Queryer, q QueueEpoch) error {
 	settings, params := f.fenceSettings()
-	return f.compareOwners(ctx, tx, queues, settings, f.DB.Share, params)
+	return f.compareOwner(ctx, tx, q, settings, f.DB.Share, params...)
 }
 
-// Check returns ErrFenced if the server does not own the queues under their epochs at the moment. It locks nothing, and
+// Check returns ErrFenced if the server does not own the queue under its epoch at the moment. It locks nothing, and
 // reads over the connections of the roster.
-func (f Fence) Check(ctx context.Context, queues []QueueEpoch) error {
-	return f.compareOwners(ctx, f.DB.Store, queues, ``, ``, nil)
+func (f Fence) Check(ctx context.Context, q QueueEpoch) error {
+	return f.compareOwner(ctx, f.DB.Store, q, ``, ``)
 }
 
-// compareOwners returns ErrFenced if the server does not own the queues under their epochs. and is another condition
-// for the rows, with its parameters, and lock ends the SELECT.
-func (f Fence) compareOwners(ctx context.Context, q sqldb.Queryer, queues []QueueEpoch, and, lock string,
-	params []any,
-) error {
-	list := make([]string, len(queues))
-	for i, q := range queues {
-		list[i] = q.ID
-	}
-	from, args, err := f.DB.SelectQueues(f.Table, list, f.TaskType, f.OwnSign)
-	if err != nil {
-		return err
-	}
+// compareOwner returns ErrFenced if the server does not own the queue under its epoch. and is another condition for the
+// row, with its parameters, and lock ends the SELECT.
+//
+// The row is looked up by its key, and compared here: see HoldByWriting.
+func (f Fence) compareOwner(ctx context.Context, tx sqldb.Queryer, q QueueEpoch, and, lock string, params ...any) error {
 	type owned struct {
-		QueueEpoch
+		ID    string
+		Epoch int64
 		Owner sqldb.Text
 	}
-	db := sqldb.Strict{Eacher: f.DB.On(q)}
-	rows, err := sqldb.Records[owned](ctx, db, `SELECT q.queue_id, q.epoch, q.cur_server`+from+and+
-		` ORDER BY q.queue_id`+lock, append(args, params...)...)
+	rows, err := sqldb.Records[owned](ctx, sqldb.Strict{Eacher: f.DB.On(tx)}, `SELECT q.queue_id, q.epoch, q.cur_server
+		FROM `+f.Table+` AS q WHERE `+ofTask+` AND queue_id = ?`+and+lock,
+		append([]any{f.TaskType, f.OwnSign, q.ID}, params...)...)
 	if err != nil {
 		return err
 	}
-	found := make(map[owned]bool, len(rows))
-	for _, row := range rows {
-		found[row] = true
-	}
-	for _, q := range queues {
-		if !found[owned{q, sqldb.Text(f.Server)}] {
-			return fmt.Errorf("queue %s: %w", q.ID, ErrFenced)
-		}
+	if !slices.Contains(rows, owned{q.ID, q.Epoch, sqldb.Text(f.Server)}) {
+		return fmt.Errorf("queue %s: %w", q.ID, ErrFenced)
 	}
 	return nil
 }
 
-// HoldByWriting does what Hold does, for databases without share locks across their nodes: it updates each row, so
-// that the database detects the conflict. Batches of one queue then run one after the other. Writing the time ensures
-// that the row changes. set begins the SET clause; args are its parameters.
+// HoldByWriting does what Hold does, for databases without share locks across their nodes: it updates the row, so that
+// the database detects the conflict. Batches of one queue then run one after the other. Writing the time ensures that
+// the row changes. set begins the SET clause; args are its parameters.
 //
 // The row is looked up by its key. In an index of the owners, a transaction at REPEATABLE READ, the default of MySQL,
 // would also lock the place beside its row, and a plan that makes another server an owner would wait for it (L5).
-func (f Fence) HoldByWriting(ctx context.Context, tx Execer, queues []QueueEpoch, set string, args ...any) error {
-	for _, q := range queues {
-		query, params := f.statement(q, set+`gmt_modified = {now}`, args...)
-		n, err := sqldb.Affected(tx.ExecContext(ctx, query, params...))
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return fmt.Errorf("queue %s: %w", q.ID, ErrFenced)
-		}
+func (f Fence) HoldByWriting(ctx context.Context, tx Execer, q QueueEpoch, set string, args ...any) error {
+	query, params := f.statement(q, set+`gmt_modified = {now}`, args...)
+	n, err := sqldb.Affected(tx.ExecContext(ctx, query, params...))
+	if err == nil && n == 0 {
+		err = fmt.Errorf("queue %s: %w", q.ID, ErrFenced)
 	}
-	return nil
+	return err
 }
 
 // End waits until all transactions have ended that the fence has let pass for a queue, for about a second, and then
@@ -123,11 +105,11 @@ func (f Fence) HoldByWriting(ctx context.Context, tx Execer, queues []QueueEpoch
 // node of a cluster has not certified yet. It returns ErrFenced if the server does not own the queue any more.
 func (f Fence) End(ctx context.Context, q QueueEpoch) error {
 	return f.DB.Transact(ctx, f.DB.Store, func(ctx context.Context, t sqldb.Tx) error {
-		return f.held(f.HoldByWriting(ctx, t.Raw, []QueueEpoch{q}, ``))
+		return f.held(f.HoldByWriting(ctx, t.Raw, q, ``))
 	})
 }
 
-// Statement returns what HoldByWriting runs for one queue, for another program. It changes one row while the server
+// Statement returns what HoldByWriting runs, for another program. It changes one row while the server
 // owns the queue under the epoch, and else none. It has a mark for each parameter, in their order.
 func (f Fence) Statement(q QueueEpoch) (query string, params []any) {
 	return f.statement(q, `gmt_modified = `+cmp.Or(f.DB.PlainNow, `{now}`))

@@ -270,7 +270,7 @@ func (d *dealer) effect(ctx context.Context, tx execer, b center.Batch, run *pro
 		turn = (SELECT COALESCE(MAX(turn), 0) FROM sim_item) + 1 WHERE task = ? AND id IN (`+list+`)`, d.name)
 	if err == nil && d.writes != "plain" {
 		_, err = tx.ExecContext(ctx, `INSERT OR IGNORE INTO sim_effect (task, queue, epoch, server) VALUES (?, ?, ?, ?)`,
-			d.name, b.Queues[0].ID, b.Queues[0].Epoch, b.Server)
+			d.name, b.Queue.ID, b.Queue.Epoch, b.Server)
 	}
 	return err
 }

@@ -154,7 +154,7 @@ func (w *world) enter(p *process, t *task, b center.Batch, items []item) *call {
 		for _, id := range c.items {
 			if slices.Contains(other.items, id) {
 				w.breaksLocked("at once: %s and %s execute item %d of %s, for queues %v and %v", other.p.name, p.name, id, t.name,
-					other.batch.Queues, b.Queues)
+					other.batch.Queue, b.Queue)
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func TestBunInTx(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		c := openRoster(t, url)
 		db := overBun(c)
-		ctx := c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: 7}}})
+		ctx := c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queue: center.QueueEpoch{ID: "0", Epoch: 7}})
 		err := center.InTx(ctx, db.DB, func(tx *sql.Tx) error {
 			_, err := db.NewUpdate().Conn(tx).Table("schedule_task_type").Set("task_parameter = ?", "written").Where("1 = 1").Exec(ctx)
 			return err

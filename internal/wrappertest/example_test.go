@@ -96,7 +96,7 @@ func open() (*center.Center, context.Context) {
 			log.Fatal(err)
 		}
 	}
-	return c, c.Bind(ctx, center.Batch{Server: "A", TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: 7}}})
+	return c, c.Bind(ctx, center.Batch{Server: "A", TaskType: "settle", Queue: center.QueueEpoch{ID: "0", Epoch: 7}})
 }
 
 // loseQueue gives the queue to another server.

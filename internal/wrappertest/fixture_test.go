@@ -24,7 +24,7 @@ func checkFence(t *testing.T, begin func(context.Context, *center.Center) (trans
 	testdb.Each(t, func(t *testing.T, url string) {
 		c := openRoster(t, url)
 		try := func(epoch int64, cursor *string) error {
-			ctx := c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: epoch}}, Cursor: cursor})
+			ctx := c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queue: center.QueueEpoch{ID: "0", Epoch: epoch}, Cursor: cursor})
 			tx, err := begin(ctx, c)
 			if err != nil {
 				t.Fatal(err)
@@ -68,7 +68,7 @@ func checkRefused(t *testing.T, handles func(*center.Center) []center.Tx) {
 	t.Helper()
 	testdb.Each(t, func(t *testing.T, url string) {
 		c := openRoster(t, url)
-		ctx := c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: 7}}})
+		ctx := c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queue: center.QueueEpoch{ID: "0", Epoch: 7}})
 		for _, h := range handles(c) {
 			if err := center.Fence(ctx, h); !errors.Is(err, center.ErrNoTx) {
 				t.Errorf("%T: error %v, want ErrNoTx", h, err)

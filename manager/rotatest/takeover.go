@@ -20,12 +20,8 @@ func (r *Roster) TakeOver(ctx context.Context) error {
 	if !ok {
 		return fmt.Errorf("take the queues over: %w", center.ErrNoBatch)
 	}
-	var inFlight []string
-	for _, q := range b.Queues {
-		inFlight = append(inFlight, q.ID)
-	}
 	// The worker may notice the loss, and cancel the batch, before Leave returns.
-	if err := r.c.Roster().Server(b.TaskType, b.Server).Leave(context.WithoutCancel(ctx), inFlight,
+	if err := r.c.Roster().Server(b.TaskType, b.Server).Leave(context.WithoutCancel(ctx), []string{b.Queue.ID},
 		roster.Reservation{}); err != nil {
 		return fmt.Errorf("take the queues over: %w", err)
 	}

@@ -196,7 +196,7 @@ func (r *steps) fence(uuid string) func() error {
 	if err != nil || len(v.Queues) == 0 {
 		return func() error { return fmt.Errorf("%s has no queue: %w", uuid, err) }
 	}
-	ctx := r.c.Bind(r.ctx, center.Batch{Server: uuid, TaskType: taskType, Queues: []center.QueueEpoch{{ID: v.Queues[0].ID, Epoch: v.Queues[0].Epoch}}})
+	ctx := r.c.Bind(r.ctx, center.Batch{Server: uuid, TaskType: taskType, Queue: center.QueueEpoch{ID: v.Queues[0].ID, Epoch: v.Queues[0].Epoch}})
 	return func() error { return center.InTx(ctx, r.c.DB(), func(*sql.Tx) error { return nil }) }
 }
 

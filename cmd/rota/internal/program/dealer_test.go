@@ -45,7 +45,7 @@ func openRoster(t *testing.T, url string) *center.Center {
 
 func bind(t *testing.T, c *center.Center, epoch int64) context.Context {
 	t.Helper()
-	return c.Bind(t.Context(), center.Batch{Server: owner, TaskType: "settle", Queues: []center.QueueEpoch{{ID: "1", Epoch: epoch}}})
+	return c.Bind(t.Context(), center.Batch{Server: owner, TaskType: "settle", Queue: center.QueueEpoch{ID: "1", Epoch: epoch}})
 }
 
 func selectionOf(index int) processor.Selection {
@@ -203,7 +203,7 @@ func TestDealerInADataDatabase(t *testing.T) {
 			t.Fatalf("the request is %+v, error %v", f.batch, err)
 		}
 		ctx := c.Bind(t.Context(), center.Batch{
-			Server: owner, TaskType: "settle", Queues: []center.QueueEpoch{queue}, Database: "orders",
+			Server: owner, TaskType: "settle", Queue: queue, Database: "orders",
 		})
 		wantFence := func(what string, want int64) {
 			t.Helper()

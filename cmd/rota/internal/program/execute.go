@@ -45,7 +45,7 @@ func newBatch(ctx context.Context, s *processor.Selection, items []Item) (*Batch
 		return nil, err
 	}
 	b := newRequest(s)
-	b.Queue, b.Epoch, b.Database = owner.Queues[0].ID, owner.Queues[0].Epoch, owner.Database
+	b.Queue, b.Epoch, b.Database = owner.Queue.ID, owner.Queue.Epoch, owner.Database
 	b.Fence = &Fence{SQL: fence.SQL, Args: fence.Args}
 	b.Items = make([]Item, 0, len(items))
 	seen := make(map[string]struct{}, len(items))

@@ -44,7 +44,7 @@ func TestRowsBehindDeadRows(t *testing.T) {
 			Key:     []string{"id"}, AfterStart: []string{"-1"},
 		})
 		p, err := processor.New(d.Use(s.DB()), processor.Env{
-			Items: deadRows(200), Bind: func(context.Context, []processor.Queue, *string) context.Context { return s.batch(7) },
+			Items: deadRows(200), Bind: func(context.Context, processor.Queue, *string) context.Context { return s.batch(7) },
 		}, processor.Settings{
 			ThreadNumber: 2, FetchNumber: 2, ExecuteNumber: 2, SleepTimeNoData: 10 * time.Millisecond, Retry: time.Second, RetryMax: time.Second,
 			ItemMaxAttempts: 3,

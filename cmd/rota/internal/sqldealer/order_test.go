@@ -117,7 +117,7 @@ func TestADeadRowHoldsItsKey(t *testing.T) {
 		s := openShop(t, url)
 		s.createOrders("BIGINT")
 		p, err := processor.New(s.dealer(ordersInOrder).Use(s.DB()), processor.Env{
-			Items: deadRows(2), Bind: func(context.Context, []processor.Queue, *string) context.Context { return s.batch(7) },
+			Items: deadRows(2), Bind: func(context.Context, processor.Queue, *string) context.Context { return s.batch(7) },
 		}, processor.Settings{
 			ThreadNumber: 2, FetchNumber: 8, ExecuteNumber: 4, SleepTimeNoData: 10 * time.Millisecond, Retry: time.Second,
 			RetryMax: time.Second, ItemMaxAttempts: 3,

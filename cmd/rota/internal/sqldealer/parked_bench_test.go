@@ -78,8 +78,8 @@ func (p *parked) run() {
 	counted := &countedDealer{TaskDealer: task, Paged: task, Keyed: task, finish: cancel}
 	counted.left.Store(int64(p.healthy))
 	run, err := processor.New(processor.TaskDealer[Row](counted), processor.Env{
-		Items: p, Bind: func(ctx context.Context, _ []processor.Queue, _ *string) context.Context {
-			return p.Bind(ctx, center.Batch{Server: owner, TaskType: "settle", Queues: []center.QueueEpoch{{ID: "1", Epoch: 7}}})
+		Items: p, Bind: func(ctx context.Context, _ processor.Queue, _ *string) context.Context {
+			return p.Bind(ctx, center.Batch{Server: owner, TaskType: "settle", Queue: center.QueueEpoch{ID: "1", Epoch: 7}})
 		},
 	}, processor.Settings{
 		ThreadNumber: 4, FetchNumber: 500, ExecuteNumber: 100, ItemMaxAttempts: 3,

@@ -104,7 +104,7 @@ func TestDealerInADataDatabase(t *testing.T) {
 		if err != nil || len(rows) != 3 {
 			t.Fatalf("got %d rows, %v, want 3", len(rows), err)
 		}
-		batch := s.Bind(t.Context(), center.Batch{Server: owner, TaskType: "settle", Queues: []center.QueueEpoch{{ID: "1", Epoch: 7}}, Database: "orders"})
+		batch := s.Bind(t.Context(), center.Batch{Server: owner, TaskType: "settle", Queue: center.QueueEpoch{ID: "1", Epoch: 7}, Database: "orders"})
 		if err := d.Execute(batch, rows[:2]); err != nil {
 			t.Fatal(err)
 		}

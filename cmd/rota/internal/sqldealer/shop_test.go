@@ -123,7 +123,7 @@ func (s shop) selectRows(d *Dealer) []Row {
 }
 
 func (s shop) batch(epoch int64) context.Context {
-	return s.Bind(s.Context(), center.Batch{Server: owner, TaskType: "settle", Queues: []center.QueueEpoch{{ID: "1", Epoch: epoch}}})
+	return s.Bind(s.Context(), center.Batch{Server: owner, TaskType: "settle", Queue: center.QueueEpoch{ID: "1", Epoch: epoch}})
 }
 
 func (s shop) settle(d *Dealer) {
