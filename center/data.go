@@ -30,9 +30,9 @@ type Data struct {
 	name string
 	db   *sqldb.DB
 
-	opening sync.Mutex  // held while the server is asked what it is
-	opened  atomic.Bool // the server has answered: the dialect does not change any more
-	checked atomic.Bool // its tables and its id are as they should be
+	opening chan struct{} // has a value while a call asks the server what it is
+	opened  atomic.Bool   // the server has answered: the dialect does not change any more
+	checked atomic.Bool   // its tables and its id are as they should be
 
 	mu      sync.Mutex
 	entered map[dataQueue]queueOwner // under which epochs queues were raised
@@ -97,7 +97,7 @@ func (c *Center) FenceIn(name string, db Database) (*Data, error) {
 	}
 	c.options.bound(pools)
 	d := &Data{
-		c: c, name: name, db: pools,
+		c: c, name: name, db: pools, opening: make(chan struct{}, 1),
 		entered: map[dataQueue]queueOwner{}, waits: map[dataQueue]DataWait{}, refused: map[string]DataProblem{},
 	}
 	c.mu.Lock()
@@ -339,13 +339,15 @@ func (d *Data) open(ctx context.Context) error {
 	if d.checked.Load() {
 		return nil
 	}
-	d.opening.Lock()
-	defer d.opening.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+	defer cancel()
+	if err := d.begin(ctx); err != nil {
+		return err
+	}
+	defer d.end()
 	if d.checked.Load() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
-	defer cancel()
 	if err := d.probeLocked(ctx); err != nil {
 		return err
 	}
@@ -383,10 +385,25 @@ func (d *Data) probe(ctx context.Context) error {
 	if d.opened.Load() {
 		return nil
 	}
-	d.opening.Lock()
-	defer d.opening.Unlock()
+	if err := d.begin(ctx); err != nil {
+		return err
+	}
+	defer d.end()
 	return d.probeLocked(ctx)
 }
+
+// begin waits until no other call asks the server what it is. This is no mutex, because a server may not answer, and a
+// call that waits for another one must end with its context.
+func (d *Data) begin(ctx context.Context) error {
+	select {
+	case d.opening <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (d *Data) end() { <-d.opening }
 
 func (d *Data) createTables(ctx context.Context) error {
 	err := schema.CheckFence(ctx, d.db.Store, d.db.Name)

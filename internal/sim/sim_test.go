@@ -25,6 +25,7 @@ type result struct {
 // play plays a history.
 func play(t *testing.T, h *history) (r result) {
 	t.Helper()
+	defer notStill(h)()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, h, templates.roster, templates.data)
 		defer func() {
