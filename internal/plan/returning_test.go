@@ -67,7 +67,7 @@ func TestReservedQueues(t *testing.T) {
 			if !ok {
 				for _, q := range without.Queues {
 					if q.ID == id {
-						c = plan.Change{QueueID: id, OldEpoch: q.Epoch, Owner: uuid, Requester: q.Requester}
+						c = plan.Change{QueueID: id, OldEpoch: q.Epoch, OldRequester: q.Requester, Owner: uuid, Requester: q.Requester}
 					}
 				}
 			}
