@@ -136,9 +136,9 @@ var (
 	NoCalls = kind("NO_CALLS", "queues", Problem, Silent,
 		"a worker owns queues and gets no call of max_in_flight",
 		"raise max_in_flight or max_queues_per_server")
-	PlannerVersion = kind("PLANNER_VERSION", "planner", Problem, Silent,
-		"workers know other rules of the planner than those in force",
-		"wait for the next audit: each worker writes its own version again")
+	PlannerVersion = kind("PLANNER_VERSION", "planner", Note, Silent,
+		"workers know different rules of the planner, so that only the oldest ones plan",
+		"end the rolling upgrade")
 	Unwitnessed = kind("UNWITNESSED", "witness", Note, Silent,
 		"the other processes of its host cannot prove a worker's end",
 		"give all workers of the host the same witness_dir; see the worker's log")

@@ -19,7 +19,6 @@ type database struct {
 	reservedUntil             time.Time     // when the next reservation ends; zero: none
 	halted                    bool          // an operator has paused the task type
 	haltedAt                  time.Duration // when the operator paused it
-	rules                     int           // in force (P11)
 	servers                   []serverRow   // in the order of their age
 	rows                      []queueRow
 	past                      map[string]int // the history of servers: the last token by uuid; replaced, never changed

@@ -26,7 +26,6 @@ func (w *world) key(b []byte) []byte {
 	k := &key{b: b, w: w, now: w.dbNow()}
 	k.rank()
 	k.ints(int64(w.faults), int64(w.db.judgeDead), w.db.membership-w.db.planned, int64(min(k.now.Sub(w.db.audited), modelAudit+1)), int64(max(0, w.steady-w.now)))
-	k.ints(int64(w.db.rules))
 	k.flags(!w.db.reservedUntil.IsZero() && !w.db.reservedUntil.After(k.now), !w.db.reservedUntil.IsZero(), w.outage, w.edited, w.db.halted, w.db.skipped != nil)
 	if w.db.skipped != nil {
 		k.text(strings.Join(w.db.skipped, " "))

@@ -47,7 +47,7 @@ var mutants = []struct {
 	{"a shorter row before the lease (S5)", without{leaseFirst: true}, false},
 	{"a heartbeat that is sent again announces another interval (S5)", without{sameBeat: true}, false},
 	{"others get reserved queues (P13)", without{reserved: true}, false},
-	{"a program plans by other rules than those in force (P11)", without{rules: true}, false},
+	{"a program plans although an older one lives (P11)", without{rules: true}, false},
 	{"a stopped process counts as ended (S15)", without{lock: true}, false},
 	{"a draining queue is worked on (H1)", without{drainStop: true}, false},
 	{"no plan requests a queue to even the servers (P8)", without{balance: true}, false},

@@ -78,7 +78,7 @@ var startTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // newWorld returns a world with servers that have not joined yet and queues without owners.
 func newWorld(s *scene, servers, queues int) *world {
-	w := &world{scene: s, db: database{audited: startTime, judgeDead: modelJudgeDead, rules: oldRules}}
+	w := &world{scene: s, db: database{audited: startTime, judgeDead: modelJudgeDead}}
 	for i := range servers {
 		w.procs = append(w.procs, process{index: i, name: string(rune('a' + i)), pace: 100})
 	}

@@ -7,8 +7,7 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// The versions of the planner's rules that the programs of a scene know. A program of the newer version plans by both. By the
-// newer rules, the younger of two servers counts as the older one.
+// The versions of the planner's rules that the programs of a scene know. By the newer rules, the younger of two servers counts as the older one.
 const (
 	oldRules = 1
 	newRules = 2
@@ -22,7 +21,7 @@ func (p *process) rules() int {
 	return oldRules
 }
 
-// rulesOf returns the version that the program of an actor knows. An operator's program and a witness know all.
+// rulesOf returns the version that the program of an actor knows. An operator's program and a witness know the newest.
 func (w *world) rulesOf(actor string) int {
 	i := slices.IndexFunc(w.procs, func(p process) bool { return p.name == processName(actor) })
 	if i < 0 {
@@ -31,21 +30,16 @@ func (w *world) rulesOf(actor string) int {
 	return w.procs[i].rules()
 }
 
-// mayPlan is the mayPlan of internal/roster (P11).
+// mayPlan is the MayPlan of internal/roster (P11).
 func (w *world) mayPlan(actor string) bool {
 	rows := make([]roster.ServerRow, len(w.db.servers))
 	for i, s := range w.db.servers {
 		rows[i].PlannerVersion = s.rules
 	}
-	inForce := roster.PlannerInForce(w.db.rules, rows)
-	if w.rulesOf(actor) < inForce {
-		return w.without.rules
-	}
-	w.db.rules = inForce
-	return true
+	return roster.MayPlan(w.rulesOf(actor), rows) || w.without.rules
 }
 
-// giveUp takes the queues from a server that has left, and that does not know the rules in force.
+// giveUp takes the queues from a server that has left and does not plan.
 func (w *world) giveUp(uuid string) {
 	if w.db.server(uuid) != nil {
 		return
@@ -66,9 +60,9 @@ func (w *world) giveUp(uuid string) {
 	w.db.plan++
 }
 
-// byRules turns the ages of the servers around if the newer rules are in force.
+// byRules turns the ages of the servers around if all of them know the newer rules.
 func (w *world) byRules(servers []plan.Server) []plan.Server {
-	if w.db.rules == newRules {
+	if !slices.ContainsFunc(w.db.servers, func(s serverRow) bool { return s.rules == oldRules }) {
 		for i, s := range servers {
 			servers[i].RegisterTime = startTime.Add(startTime.Sub(s.RegisterTime))
 		}
@@ -76,9 +70,11 @@ func (w *world) byRules(servers []plan.Server) []plan.Server {
 	return servers
 }
 
-// checkRules fails if a server plans by rules that are not in force, while one that knows these lives (P11).
+// checkRules fails if an actor plans by other rules than those of the oldest server (P11).
 func (w *world) checkRules(actor string) {
-	if known := slices.ContainsFunc(w.db.servers, func(s serverRow) bool { return s.rules >= w.db.rules }); known && w.rulesOf(actor) < w.db.rules {
-		w.fail("%s plans by rules %d, and rules %d are in force", actor, w.rulesOf(actor), w.db.rules)
+	for _, s := range w.db.servers {
+		if s.rules < w.rulesOf(actor) {
+			w.fail("%s plans by rules %d, and %s knows only %d", actor, w.rulesOf(actor), s.uuid, s.rules)
+		}
 	}
 }

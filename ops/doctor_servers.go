@@ -75,31 +75,17 @@ func (d serverCheck) withoutCalls(r rosterRows) {
 	}
 }
 
-// planners reports servers that know other rules of the planner than those in force (P11).
+// planners reports servers that know newer rules of the planner than the oldest one (P11).
 func (d serverCheck) planners(r rosterRows) {
-	inForce := r.task.PlannerVersion
-	var older, newer []ServerRecord
-	for _, s := range r.servers {
-		switch {
-		case s.PlannerVersion < inForce:
-			older = append(older, s)
-		case s.PlannerVersion > inForce:
-			newer = append(newer, s)
-		}
+	if len(r.servers) == 0 {
+		return
 	}
-	if len(newer) > 0 && len(newer) == len(r.servers) {
-		d.add(condition.PlannerVersion, "all workers say that they know planner version %d, but version %d is in force: "+
-			"planner_version was edited by hand, or the next plan raises it", newer[0].PlannerVersion, inForce)
-	}
-	if len(older) > 0 {
-		d.note(condition.PlannerVersion, "upgrade it", "%s (%s in all) does not know planner version %d, "+
-			"which is in force, and does not plan",
-			ServerName(older[0].UUID), human.Count(len(older), "worker", "workers"), inForce)
-	}
-	if len(newer) > 0 && len(newer) < len(r.servers) {
-		d.note(condition.PlannerVersion, "upgrade the others", "%s (%s in all) knows planner version %d; "+
-			"version %d is in force until all know a newer one",
-			ServerName(newer[0].UUID), human.Count(len(newer), "worker", "workers"), newer[0].PlannerVersion, inForce)
+	byVersion := func(a, b ServerRecord) int { return int(a.PlannerVersion - b.PlannerVersion) }
+	oldest, newest := slices.MinFunc(r.servers, byVersion), slices.MaxFunc(r.servers, byVersion)
+	if oldest.PlannerVersion < newest.PlannerVersion {
+		d.note(condition.PlannerVersion, "upgrade "+ServerName(oldest.UUID), "workers of two versions serve the task type: "+
+			"%s knows planner version %d, and %s version %d; only the oldest ones plan", ServerName(oldest.UUID),
+			oldest.PlannerVersion, ServerName(newest.UUID), newest.PlannerVersion)
 	}
 }
 

@@ -75,7 +75,7 @@ type ServerRecord struct {
 	LibraryVersion    string     `json:"library_version"`
 	Labels            string     `json:"labels"`
 	DrainedPartition  int64      `json:"drained_partition"`
-	PlannerVersion    int64      `json:"planner_version"` // the newest rules of the planner that its program knows (P11)
+	PlannerVersion    int64      `json:"planner_version"` // the rules of the planner that its program knows (P11)
 	// the id that the servers of one process share, one for each task type
 	Process string `json:"process"`
 	// RoundedUp: its share is rounded up before those of others, so that the totals of the processes are equal.

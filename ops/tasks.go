@@ -37,11 +37,10 @@ type TaskRecord struct {
 	Removing       []string `json:"removing"`        // queues to be removed
 
 	// Resizing are the queues to be split or merged, with their new totals.
-	Resizing       sqldb.Map[int] `json:"resizing"`
-	Skipped        []string       `json:"skipped"` // queues that the last plan could not move
-	Partition      int64          `json:"partition_version"`
-	PlannerVersion int64          `json:"planner_version"` // the rules by which the planner divides the queues (P11)
-	RunID          *string        `json:"run_id"`          // the run that is RUNNING, in mode RUN
+	Resizing  sqldb.Map[int] `json:"resizing"`
+	Skipped   []string       `json:"skipped"` // queues that the last plan could not move
+	Partition int64          `json:"partition_version"`
+	RunID     *string        `json:"run_id"` // the run that is RUNNING, in mode RUN
 
 	Servers     int64 `json:"servers"` // overdue servers included
 	DeadServers int64 `json:"overdue_servers"`
@@ -97,7 +96,7 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 	list, err := sqldb.Records[TaskRecord](ctx, t.c.db, `SELECT {columns} FROM (
 		SELECT n.task_type, t.mode, t.processor_type, COALESCE(t.splittable, FALSE) AS splittable, t.version,
 			COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.requested_total, r.removing, r.resizing, r.skipped,
-			r.partition_version, r.planner_version,
+			r.partition_version,
 			s.servers, s.overdue_servers, s.max_in_flight_granted,
 			s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
 			q.held, q.moving, q.overdue, q.orphan, q.unassigned, q.reserved,

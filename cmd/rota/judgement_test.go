@@ -118,7 +118,7 @@ var plays = map[string]play{
 	},
 	"SERVER_SILENT":   {rows: server("heartbeat_time = " + long)},
 	"NO_CALLS":        {rows: server("max_in_flight = 0, max_in_flight_target = 0")},
-	"PLANNER_VERSION": {rows: server("planner_version = 9")},
+	"PLANNER_VERSION": {rows: server("planner_version = 9"), do: second(roster.ServerInfo{})},
 	"UNWITNESSED":     {rows: server("host_name = 'TASK'"), do: second(roster.ServerInfo{Witness: "1"})},
 	"SAME_NAME":       {rows: server("name = 'pod'"), do: second(roster.ServerInfo{Name: "pod"})},
 	"REQUIRE_UNMET":   {settings: center.Settings{Queues: 2, Require: "disk=ssd"}},

@@ -363,12 +363,6 @@ var handoverMutants = []mutant{
 		"TestConformance",
 	},
 	{
-		"H8", "the rules of the planner rise, too",
-		"adoptFloor", "item_version = ?`",
-		"item_version = ?, planner_version = planner_version + 1`",
-		"TestConformance",
-	},
-	{
 		"H8", "the shares of calls rise, too",
 		"adoptFloor", "return sqldb.Wrap(err",
 		"l.Exec(ctx, `UPDATE schedule_server SET max_in_flight_version = max_in_flight_version + ?`, by)\n\treturn sqldb.Wrap(err",

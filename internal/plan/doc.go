@@ -57,8 +57,8 @@
 //
 // # Programs of two versions
 //
-// Programs whose rules differ would undo each other's plans. So the rules have a Version, and the lock row says which
-// one is in force (P11). A program that plans by the rules of several versions says so by OldestVersion.
+// Programs whose rules differ would undo each other's plans. So the rules have a Version, and only the servers of the
+// oldest version plan (P11).
 //
 // # Order of ids
 //

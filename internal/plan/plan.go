@@ -6,11 +6,8 @@ import (
 )
 
 // Version is the version of the rules by which Plan divides the queues. It rises with each rule on which programs of
-// two versions would disagree (P11). OldestVersion is the oldest one by which this program can plan, too.
-const (
-	Version       = 4
-	OldestVersion = 4
-)
+// two versions would disagree (P11).
+const Version = 1
 
 // Queue is a queue as the planner reads it. An empty Owner or Requester is a NULL in the table.
 type Queue struct {

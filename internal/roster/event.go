@@ -46,7 +46,7 @@ const (
 
 	EventWeight = "WEIGHT" // an operator gave a server another part of the queues
 
-	EventPlanner = "PLANNER" // other rules divide the queues from now on
+	EventPlanner = "PLANNER" // a worker has written its planner_version again, because the row was edited
 
 	EventReserved = "RESERVED" // a queue waits for the return of a server that has left
 

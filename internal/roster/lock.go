@@ -87,8 +87,8 @@ func (r *Roster) InsertLockRow(ctx context.Context, taskType string) error {
 		if err != nil || n > 0 {
 			return true, err
 		}
-		_, err = r.DB.Exec(ctx, `INSERT INTO schedule_task_running (task_type, own_sign, planner_version) VALUES (?, ?, ?)`,
-			taskType, r.OwnSign, r.PlannerVersion)
+		_, err = r.DB.Exec(ctx, `INSERT INTO schedule_task_running (task_type, own_sign) VALUES (?, ?)`,
+			taskType, r.OwnSign)
 		if r.DB.Class(err) == sqldb.Duplicate {
 			err = nil
 		}
@@ -190,14 +190,14 @@ func (l *LockTx) lock(ctx context.Context) error {
 	}
 	v := &l.versions
 	err := l.QueryRow(ctx, `SELECT {now}, queue_total, COALESCE(requested_total, 0), partition_version, membership_version,
-		planned_version, plan_version, epoch_high, item_version, planner_version, removing, resizing, epoch_floor,
+		planned_version, plan_version, epoch_high, item_version, removing, resizing, epoch_floor,
 		`+environmentFloor("schedule_task_running")+`,
 		CASE WHEN `+planDue("schedule_task_running")+` THEN 1 ELSE 0 END,
 		CASE WHEN skipped IS NULL THEN 0 ELSE 1 END, skipped,
 		CASE WHEN reserved_until IS NULL THEN 0 ELSE 1 END, load_moves_until
 		FROM schedule_task_running WHERE `+ofTask, l.TaskType, l.OwnSign).
 		Scan((*sqldb.Instant)(&l.Now), &l.QueueTotal, &l.RequestedTotal, &v.partition, &v.membership, &v.planned, &v.plan,
-			&l.EpochHigh, &v.item, &v.planner, &l.removing, &l.Resizing, &l.epochFloor, &l.floorToReach,
+			&l.EpochHigh, &v.item, &l.removing, &l.Resizing, &l.epochFloor, &l.floorToReach,
 			&v.planDue, &v.skipped, &v.toMove, &v.reserved, (*sqldb.Instant)(&l.loadMovesUntil))
 	maps.DeleteFunc(l.Resizing, func(_ string, total int) bool { return total < 1 }) // an edit by hand
 	return sqldb.Wrap(err, "read the lock row")
@@ -288,7 +288,6 @@ type versions struct {
 	planned    int64 // the membership of the last plan
 	plan       int64 // rises with each change of an owner or requester
 	item       int64 // rises when an operator changes failed items
-	planner    int   // the rules by which the planner divides the queues (P11)
 
 	planDue bool       // when the row was read
 	skipped bool       // the last plan skipped changes, because other transactions held their rows (L5)

@@ -48,7 +48,7 @@ type ServerRow struct {
 	Heartbeat         time.Time
 	JudgeDeadInterval time.Duration
 	Weight            int
-	PlannerVersion    int // the newest rules that its program knows (P11)
+	PlannerVersion    int // the rules that its program knows (P11)
 	Labels            plan.Labels
 	Name              string   // of its process (P13); empty: none
 	Process           string   // id of its process (P15); empty: unknown

@@ -199,11 +199,7 @@ func rebalance(ctx context.Context, l *LockTx,
 	if err := correctOwnVersion(ctx, l, staying, p.actor); err != nil {
 		return did, err
 	}
-	may, err := mayPlan(ctx, l, staying, p.actor)
-	if err != nil {
-		return did, err
-	}
-	if !may {
+	if !MayPlan(l.plannerVersion, staying) {
 		did.skipped, err = p.leaveUnplanned(ctx, l, in.Queues)
 		return did, err
 	}
@@ -384,39 +380,11 @@ func queuesToMove(changes []plan.Change) []string {
 	return ids
 }
 
-// PlannerInForce returns by which rules the queues are divided while these servers live (P11). A version that some
-// server knows stays in force, and newer rules come into force when all know them. If all servers that knew the
-// version in force are gone, as after the program was rolled back, the newest version that is left comes into force.
-func PlannerInForce(inForce int, servers []ServerRow) int {
-	if len(servers) == 0 {
-		return inForce
-	}
+// MayPlan reports whether a program plans while these servers live (P11): it knows the rules of the oldest of them. By
+// newer ones it would undo the plans of that server, and that server would undo its own.
+func MayPlan(version int, servers []ServerRow) bool {
 	byVersion := func(a, b ServerRow) int { return a.PlannerVersion - b.PlannerVersion }
-	newest := slices.MaxFunc(servers, byVersion).PlannerVersion
-	if newest < inForce {
-		return newest
-	}
-	return max(inForce, slices.MinFunc(servers, byVersion).PlannerVersion)
-}
-
-// mayPlan reports whether this program plans by the rules in force: it knows those from plan.OldestVersion on. It
-// first brings other rules into force if the servers call for them. A program that does not know the rules does not
-// plan: it would undo the plans of the servers that do.
-func mayPlan(ctx context.Context, l *LockTx, servers []ServerRow, actor string) (bool, error) {
-	inForce := PlannerInForce(l.versions.planner, servers)
-	if inForce < plan.OldestVersion || l.plannerVersion < inForce {
-		return false, nil
-	}
-	if inForce == l.versions.planner {
-		return true, nil
-	}
-	reason := fmt.Sprintf("planner version %d is in force, after %d", inForce, l.versions.planner)
-	l.versions.planner = inForce
-	err := l.setLockRow(ctx, `planner_version = ?`, inForce)
-	if err == nil {
-		err = l.Record(ctx, Event{Kind: EventPlanner, Actor: actor, Reason: reason})
-	}
-	return err == nil, err
+	return len(servers) == 0 || slices.MinFunc(servers, byVersion).PlannerVersion == version
 }
 
 // correctOwnVersion writes the version that this program knows to the row of its server, if the row says another one:
@@ -437,7 +405,7 @@ func correctOwnVersion(ctx context.Context, l *LockTx, servers []ServerRow, acto
 }
 
 // giveUp returns the changes that leave the queues of a server without an owner. A server that leaves makes them if
-// it does not know the rules in force: the servers that know them plan with their next heartbeats.
+// it does not know the rules of the oldest server: that plans with its next heartbeat.
 func giveUp(queues []plan.Queue, uuid string) (changes []plan.Change) {
 	for _, q := range queues {
 		switch uuid {

@@ -21,7 +21,7 @@ const DefaultOwnSign = "BASE"
 type Roster struct {
 	DB      *sqldb.DB
 	OwnSign string
-	// PlannerVersion is the newest version of the planner's rules that the program knows: plan.Version.
+	// PlannerVersion is the version of the planner's rules that the program knows: plan.Version.
 	PlannerVersion int
 	// IdleTxTimeout is how long a fenced transaction may be idle before the database ends it (F6). Zero leaves the
 	// database's own setting.

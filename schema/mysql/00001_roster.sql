@@ -126,7 +126,6 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     planned_version    BIGINT       NOT NULL DEFAULT 0,      -- membership_version of the last plan; if it differs, a plan is due
     plan_version       BIGINT       NOT NULL DEFAULT 0,      -- rises with each change of ownership; servers read their queues again
     item_version       BIGINT       NOT NULL DEFAULT 0,      -- rises when an operator changes failed items; servers read them again
-    planner_version    BIGINT       NOT NULL DEFAULT 1,      -- rules by which the planner divides the queues
     epoch_high         BIGINT       NOT NULL DEFAULT 0,      -- highest epoch of any queue that was deleted; new queues start above it
     epoch_floor        BIGINT       NOT NULL DEFAULT 0,      -- the epoch_floor of the environment that the queues of this row are raised above
     audited_at         DATETIME(6)  NULL,                    -- when a server last compared the whole assignment with its plan
@@ -145,7 +144,6 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     CONSTRAINT ck_schedule_task_running_planned_version CHECK (planned_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_task_running_plan_version CHECK (plan_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_task_running_item_version CHECK (item_version BETWEEN 0 AND 1000000000000000000),
-    CONSTRAINT ck_schedule_task_running_planner_version CHECK (planner_version BETWEEN 1 AND 1000000),
     CONSTRAINT ck_schedule_task_running_epoch_high CHECK (epoch_high BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_task_running_epoch_floor CHECK (epoch_floor BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_task_running_audited_at CHECK (audited_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
@@ -220,7 +218,7 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     max_in_flight_target   BIGINT       NULL,                                -- what max_in_flight is to become, or NULL for no limit
     max_in_flight_version  BIGINT       NOT NULL DEFAULT 0,                  -- rises whenever a plan writes one of these two
     weight                 BIGINT       NOT NULL DEFAULT 1,                  -- part of the queues, in proportion to the weights of the others; 0 for none
-    planner_version        BIGINT       NOT NULL DEFAULT 1,                  -- newest rules of the planner that its program knows
+    planner_version        BIGINT       NOT NULL DEFAULT 1,                  -- rules of the planner that its program knows
     witness                VARCHAR(160) NULL,                                -- lock file that its process holds: boot, name, device, inode; NULL for none
     name                   VARCHAR(100) NOT NULL DEFAULT '',                 -- name of its process, which a later process may have too; empty: none
     process                VARCHAR(150) NOT NULL DEFAULT '',                 -- id of its process, which has a server for each of its task types: host:pid:8 hexadecimal digits
@@ -312,7 +310,7 @@ CREATE TABLE IF NOT EXISTS schedule_server_history (
     max_in_flight_target   BIGINT       NULL,                                -- what max_in_flight is to become, or NULL for no limit
     max_in_flight_version  BIGINT       NOT NULL DEFAULT 0,                  -- rises whenever a plan writes one of these two
     weight                 BIGINT       NOT NULL DEFAULT 1,                  -- part of the queues, in proportion to the weights of the others; 0 for none
-    planner_version        BIGINT       NOT NULL DEFAULT 1,                  -- newest rules of the planner that its program knows
+    planner_version        BIGINT       NOT NULL DEFAULT 1,                  -- rules of the planner that its program knows
     witness                VARCHAR(160) NULL,                                -- lock file that its process holds: boot, name, device, inode; NULL for none
     name                   VARCHAR(100) NOT NULL DEFAULT '',                 -- name of its process, which a later process may have too; empty: none
     process                VARCHAR(150) NOT NULL DEFAULT '',                 -- id of its process, which has a server for each of its task types: host:pid:8 hexadecimal digits
