@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/condition"
@@ -169,7 +170,7 @@ func (d rosterCheck) alerts(r rosterRows) {
 	}
 	for _, kind := range kinds {
 		e := byKind[kind][0]
-		text := sqldb.OneLine(errText(e.Reason)).Error()
+		text := sqldb.OneLine(errText(strings.TrimPrefix(e.Reason, kind+": "))).Error()
 		if n := len(byKind[kind]) - 1; n > 0 {
 			text += "; " + human.Count(n, "more alert", "more alerts") + " of this kind"
 		}

@@ -63,7 +63,7 @@ func TestReadyzHidesTheCause(t *testing.T) {
 		return seen([]condition.Condition{standby, failed, failed})
 	}
 	_, h = p.handlers(daemon.NewLogger(&log, redact.URLs))
-	get(http.StatusOK, "ok; this process sees RUN_FAILED x2, STANDBY\n")
+	get(http.StatusOK, "ok; this process sees RUN_FAILED, STANDBY\n")
 	p.seen = nil
 	_, h = p.handlers(daemon.NewLogger(&log, redact.URLs))
 	err = notReady{"the database accepts no writes", errors.New(cause)}

@@ -248,13 +248,16 @@ func ready(m *manager.Manager, c *center.Center) func(context.Context) error {
 	}
 }
 
-// seen names the conditions that the process sees, by kind. They make no worker unready.
+// seen names the kinds of the conditions that the process sees, the problems first. They make no worker unready, and
+// the answer, which anybody may read, names no task type.
 func seen(list []condition.Condition) string {
-	for i := range list {
-		list[i].TaskType = "" // anybody may read the answer
+	var kinds []string
+	for _, t := range (ops.Judgement{Findings: list}).Tallies() {
+		if !slices.Contains(kinds, t.Kind) {
+			kinds = append(kinds, t.Kind)
+		}
 	}
-	j := ops.Judgement{Findings: list}
-	return strings.Join(append(j.Names(condition.Problem), j.Names(condition.Note)...), ", ")
+	return strings.Join(kinds, ", ")
 }
 
 // metrics serves those of the manager, the process, and the pools of connections for dealers.
