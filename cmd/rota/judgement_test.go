@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	neturl "net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/internal/failures"
@@ -74,6 +76,14 @@ func backlogs(list ...ops.QueueBacklog) func(*testRoster, string, string) {
 
 func items(list ...failures.Item) func(*testRoster, string, string) {
 	return func(r *testRoster, task, _ string) { r.must(failures.Of(r.c.Roster()).Save(r.Context(), task, list)) }
+}
+
+// alert raises an alert, as a worker does.
+func alert(kind string) func(*testRoster, string, string) {
+	return func(r *testRoster, task, _ string) {
+		_, err := r.c.Roster().Alert(r.Context(), condition.Condition{Kind: kind, TaskType: task, Text: "it is"}.Complete(), time.Hour)
+		r.must(err)
+	}
 }
 
 // inRuns are the settings of task types that work in runs; withTrigger adds a trigger that is never due.
@@ -154,22 +164,38 @@ var plays = map[string]play{
 	"SETTINGS_DIFFER":  {rows: server(`given_settings = '{"execute_number":"50"}'`)},
 	"INVALID_VALUE":    {settings: center.Settings{Queues: 1, Mode: center.ModeRun, Cron: "0 0 3 * * ?"}, rows: trigger("next_fire_at = '2099-01-01 03:00:00.000000'")},
 	"HISTORY_LOST":     {rows: "INSERT INTO schedule_environment (own_sign, lost_at, lost_task, lost_report) VALUES ('BASE', " + long + ", 'TASK', 'it was')"},
-	"DATA":             {rows: "INSERT INTO schedule_data (name, data_id, address) VALUES ('sales', 'x', 'postgres://db2/sales')"},
+	"HEALTHY":          {},
+	"KILLER": {do: func(r *testRoster, task, w string) {
+		alert("KILLER")(r, task, w)
+		items(failures.Item{Key: "a", QueueID: "0", State: ops.ItemDead})(r, task, w)
+	}},
+	"LOAD_BUDGET": {settings: center.Settings{Queues: 16, Balance: center.BalanceLoad, LoadMovesPerHour: 1}, do: func(r *testRoster, task, w string) {
+		second(roster.ServerInfo{})(r, task, w)
+		r.exec("UPDATE schedule_server SET register_time = " + long + " WHERE task_type = '" + task + "'")
+		r.exec("UPDATE schedule_queue SET cur_server = '" + task + ":2:00000002' WHERE task_type = '" + task + "' AND queue_index > 7")
+		var list []ops.QueueBacklog
+		for i := range 16 {
+			list = append(list, ops.QueueBacklog{QueueID: strconv.Itoa(i), Items: 7, Demand: new([]float64{1, 0.4}[i/8])})
+		}
+		backlogs(list...)(r, task, w)
+	}},
+	"DATA": {rows: "INSERT INTO schedule_data (name, data_id, address) VALUES ('sales', 'x', 'postgres://db2/sales')"},
 }
 
-// notPlayed are the kinds without a play, with the reason.
+// notPlayed are the kinds without a play here, with the reason.
 var notPlayed = map[string]string{
-	"KILLER":   "it is over at once; its item is DEAD_ITEMS",
-	"HEALTHY":  "it is no finding: nothing is wrong",
-	"NO_TASKS": "a roster with other kinds has task types; an empty one is compared, too",
+	"NO_TASKS": "TestReadersOfAnEmptyRosterJudgeAlike has it",
+	"DATABASE": "TestReadersOfABadDatabaseJudgeAlike has it", "DURABILITY": "TestReadersOfABadDatabaseJudgeAlike has it",
+	"POOLER": "TestReadersOfABadDatabaseJudgeAlike has it", "SEARCH_PATH": "TestReadersOfABadDatabaseJudgeAlike has it",
+	"PRIVILEGES": "TestReadersOfABadDatabaseJudgeAlike has it", "SCHEMA": "TestReadersOfABadDatabaseJudgeAlike has it",
 
 	"NO_UPSTREAM": "rota doctor alone reads a rota.yaml", "STATEMENTS": "rota doctor alone reads a rota.yaml", "CURSOR": "rota doctor alone reads a rota.yaml",
-
-	"DATA_AHEAD": "it needs a data database that has lost nothing; it is found as DATA is", "LOAD_BUDGET": "a plan must have used up the budget; it is found as LOAD_TOO_LARGE is",
-	"DATABASE": "the database itself must be so", "DURABILITY": "the database itself must be so", "POOLER": "the database itself must be so",
-	"SEARCH_PATH": "the database itself must be so", "TLS": "the database itself must be so", "CLOCK": "the database itself must be so",
-	"SCHEMA": "the database itself must be so", "PRIVILEGES": "the database itself must be so",
+	"TLS": "the database must be on another host", "CLOCK": "the clock of the database must be set; the scenarios of internal/faults do that",
+	"DATA_AHEAD": "a data database must have fenced epochs that the roster has lost; center/centertest has that, and it is found as DATA is",
 }
+
+// namedAs are the kinds whose plays the readers name by another kind, or by none.
+var namedAs = map[string]string{"KILLER": "DEAD_ITEMS", "HEALTHY": ""}
 
 // All readers name the same kinds with the same counts of each task type, for each kind of condition that can be played.
 func TestReadersJudgeAlike(t *testing.T) {
@@ -182,10 +208,7 @@ func TestReadersJudgeAlike(t *testing.T) {
 			_, excused := notPlayed[k.Name]
 			switch {
 			case k.ShownByAlerts() && !played:
-				p = play{do: func(r *testRoster, task, _ string) {
-					_, err := r.c.Roster().Alert(r.Context(), condition.Condition{Kind: k.Name, TaskType: task, Text: "it is"}.Complete(), time.Hour)
-					r.must(err)
-				}}
+				p = play{do: alert(k.Name)}
 			case played == excused:
 				t.Errorf("%s has a play: %t; a reason for none: %t", k.Name, played, excused)
 				continue
@@ -196,9 +219,15 @@ func TestReadersJudgeAlike(t *testing.T) {
 		}
 		found := r.readAlike()
 		for _, k := range condition.Kinds() {
-			task := strings.ToLower(k.Name)
-			if _, excused := notPlayed[k.Name]; !excused && !slices.ContainsFunc(slices.Concat(found[task], found[""]), func(said string) bool { return strings.Contains(said+" ", " "+k.Name+" ") }) {
-				t.Errorf("%s has no %s: %q", task, k.Name, found[task])
+			task, name := strings.ToLower(k.Name), k.Name
+			if as, other := namedAs[name]; other {
+				name = as
+			}
+			_, excused := notPlayed[k.Name]
+			all := slices.Concat(found[task], found[""])
+			named := slices.ContainsFunc(all, func(said string) bool { return strings.Contains(said+" ", " "+name+" ") })
+			if !excused && named == (name == "") || name == "" && found[task] != nil {
+				t.Errorf("%s: want %q, found %q", task, name, all)
 			}
 		}
 		r.workerSeesAlike(found)
@@ -219,6 +248,47 @@ func TestReadersOfAnEmptyRosterJudgeAlike(t *testing.T) {
 			t.Errorf("findings %q, want that there are no task types", found)
 		}
 	})
+}
+
+// Readers name alike what is wrong with the database, and what a role may not do.
+func TestReadersOfABadDatabaseJudgeAlike(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t) {
+		if kind != testdb.Postgres {
+			continue // the others have fewer of these kinds
+		}
+		url := testdb.URL(t, kind)
+		r := newTestRoster(t, url)
+		poor, err := neturl.Parse(url)
+		r.must(err)
+		role := "judge_" + strings.TrimPrefix(poor.Path, "/") // roles belong to the server
+		poor.User = neturl.User(role)
+		for _, statement := range []string{
+			"CREATE ROLE " + role + " LOGIN", "GRANT SELECT ON ALL TABLES IN SCHEMA public TO " + role, "GRANT CREATE ON SCHEMA public TO PUBLIC",
+			"ALTER ROLE " + role + " SET default_transaction_isolation = 'serializable'", "ALTER ROLE " + role + " SET synchronous_commit = off",
+			"INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (2, TRUE)",
+		} {
+			r.exec(statement)
+		}
+		r.readFrom(poor.String(), "PRIVILEGES", "DATABASE", "DURABILITY", "SEARCH_PATH", "SCHEMA")
+		r.exec("DROP OWNED BY " + role)
+		r.exec("DROP ROLE " + role)
+		r.readFrom(testdb.Pooled(t, url).URL(), "POOLER")
+	}
+}
+
+// readFrom lets the readers read the roster through another URL, where they must find the kinds.
+func (s *testRoster) readFrom(url string, kinds ...string) {
+	s.Helper()
+	c, err := center.Open(s.Context(), anydb.URL(url), center.Options{})
+	s.must(err)
+	defer func() { s.must(c.Close()) }()
+	found := strings.Join((&testRoster{s.T, url, s.dir, c}).readAlike()[""], " ")
+	for _, kind := range kinds {
+		if !strings.Contains(found, kind) {
+			s.Errorf("findings %q, want %s", found, kind)
+		}
+	}
 }
 
 // play makes a task type and gives it its condition.
@@ -271,6 +341,11 @@ func (s *testRoster) readAlike() sayings {
 			s.Errorf("%s (-doctor +it):\n%s", reader, diff)
 		}
 	}
+	for _, command := range []string{"task list", "top --once"} {
+		if got := outside.FindStringSubmatch(s.run(command)); judged.Outside() != append(got, "", "")[1] {
+			s.Errorf("rota %s says %q of no task type, and the doctor %q", command, got, judged.Outside())
+		}
+	}
 	pages, err := console.Handler(s.c, console.Options{})
 	s.must(err)
 	marks, head := s.readPage(pages)
@@ -285,6 +360,9 @@ func (s *testRoster) readAlike() sayings {
 	}
 	return want
 }
+
+// outside is what a table says of no task type.
+var outside = regexp.MustCompile(`(?m)^Of no task type: (.*) \(rota doctor\)$`)
 
 // readRecords returns what the records of a command say of each task type that has anything.
 func (s *testRoster) readRecords(args string) sayings {

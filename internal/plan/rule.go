@@ -46,7 +46,7 @@ var ruleTexts = [...]struct{ name, move string }{
 	Spread:          {"spread", "the zone of its owner has more than its part"},
 	Balance:         {"balance", "its owner has more than its share"},
 	Totals:          {"totals", "the totals of the processes over all task types are to be equal"},
-	Idle:            {"idle", "a server that is new or idle lacks its part of the load"},
+	Idle:            {"idle", "a worker that is new or idle lacks its part of the load"},
 	Load:            {"load", "its owner has more than its part of the load"},
 }
 
