@@ -302,9 +302,13 @@ func isDataError(db *sqldb.DB, err error) bool {
 	return class == sqldb.BadData || class == sqldb.Duplicate
 }
 
-// CheckWrite returns an error if the database does not accept writes. Its statement changes no row.
+// CheckWrite returns an error if the database does not accept writes: ErrUnreachable if it does not answer. Its
+// statement changes no row.
 func (c *Center) CheckWrite(ctx context.Context) error {
 	_, err := c.db.Exec(ctx, `UPDATE schedule_server SET beat_count = beat_count WHERE uuid = ''`)
+	if err != nil && (c.db.Class(err) == sqldb.Broken || errors.Is(err, context.DeadlineExceeded)) {
+		return unreachable{err}
+	}
 	return err
 }
 

@@ -102,7 +102,7 @@ func (v *viewer) judge(ctx context.Context, life, patience time.Duration) ops.Ju
 	j.Since = p.asking
 	for _, p := range v.parts {
 		if p.err != nil && p.failing.After(j.At) && (j.Err == nil || p.failing.Before(j.Since)) {
-			j.Err, j.Since = p.err, p.failing
+			j.Err, j.Since = v.client.Brief(p.err), p.failing
 		}
 	}
 	return j

@@ -85,6 +85,7 @@ type partState struct {
 	At     time.Time // when it was read, if it is known
 	Reason string    // why it is not fresh; empty while the database has not answered
 	Since  time.Time // since when that is so, or when the query began that is under way; zero if none is
+	err    error     // of which Reason is a short line; nil if there is none
 }
 
 // State returns what the page says of parts, which stand at one place; nil if they are fresh.
@@ -106,7 +107,7 @@ func (v *view) State(names ...string) *partState {
 	}
 	s := &partState{Known: all.known(), At: all.at, Since: all.asking}
 	if all.err != nil {
-		s.Reason, s.Since = all.err.Error(), all.failing
+		s.Reason, s.Since, s.err = v.viewer.client.Brief(all.err).Error(), all.failing, all.err
 	}
 	return s
 }

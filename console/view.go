@@ -75,9 +75,9 @@ func (v *view) write(ctx context.Context, w http.ResponseWriter) {
 
 // tell logs why the page lacks parts.
 func (v *view) tell(ctx context.Context) {
-	if s := v.Lacking(); s != nil && s.Reason != "" {
+	if s := v.Lacking(); s != nil && s.err != nil {
 		v.viewer.options.Logger.LogAttrs(ctx, slog.LevelWarn, "show a page of the console", slog.String("path", v.Path),
-			slog.String("error", s.Reason))
+			slog.Any("error", s.err))
 	}
 }
 

@@ -291,6 +291,54 @@ func (s *testRoster) readFrom(url string, kinds ...string) {
 	}
 }
 
+// While the database is away no reader says that nothing is wrong, and each says in one short line that it is away.
+func TestReadersOfNoDatabaseJudgeAlike(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t) {
+		if kind == testdb.SQLite {
+			continue // a file is never away
+		}
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			url, proxy := testdb.Through(t, testdb.URL(t, kind))
+			r := newTestRoster(t, url)
+			pages, err := console.Handler(r.c, console.Options{})
+			r.must(err)
+			r.readPage(pages)
+			r.exec("DELETE FROM schedule_server")
+			writeFile(t, filepath.Join(r.dir, "rota.yaml"), fmt.Sprintf("database: '%s'\nhttp: 127.0.0.1:0\ntasks:\n  settle:\n    queues: 4\n    dealer:\n      sql:\n"+
+				"        select: SELECT run_id FROM schedule_run WHERE 1 = 0 AND {{mine_hash run_id}} LIMIT {{limit}}\n"+
+				"        execute: DELETE FROM schedule_run WHERE run_id IN ({{keys}})\n        key: run_id\n", strings.ReplaceAll(url, "'", "''")))
+			p := startWorker(t, r.dir)
+			eventually(t, "the worker is ready", func() bool { return p.address() != "" && status(t, p.address(), "/readyz") == http.StatusOK })
+			proxy.Refuse(true)
+			proxy.Cut()
+			said := map[string]string{"/readyz": "", "console": ""}
+			eventually(t, "the worker is not ready", func() bool {
+				code := 0
+				code, said["/readyz"] = answer(t, p.address(), "/readyz")
+				return code == http.StatusServiceUnavailable
+			})
+			eventually(t, "the console does not know", func() bool {
+				_, said["console"] = r.readPage(pages)
+				return strings.HasPrefix(said["console"], "Not checked for ") && strings.Contains(r.page(pages, "/metrics"), `rota_findings_known{own_sign="BASE"} 0`)
+			})
+			said["doctor"], _, _ = r.try("doctor")
+			for _, command := range []string{"task list", "top --once"} {
+				stdout, stderr, code := r.try(command)
+				if said[command] = stderr; code != 1 || stdout != "" {
+					t.Errorf("rota %s ends with %d and says %q", command, code, stdout)
+				}
+			}
+			for reader, text := range said {
+				if !regexp.MustCompile(`cannot be reached|the database is unreachable|cannot connect`).MatchString(text) || len(text) > 300 || strings.Count(text, "\n") > 1 {
+					t.Errorf("%s says %q", reader, text)
+				}
+			}
+		})
+	}
+}
+
 // play makes a task type and gives it its condition.
 func (s *testRoster) play(task string, p play) {
 	s.Helper()
@@ -419,7 +467,7 @@ func (s *testRoster) readPage(pages http.Handler) (marks sayings, head string) {
 	text, said := "", sayings{}
 	eventually(s.T, "the page is known", func() bool {
 		text = s.page(pages, "/")
-		return !strings.Contains(text, "data-checking")
+		return !strings.Contains(text, "data-checking") && !strings.Contains(text, `>Checking<`)
 	})
 	for _, row := range regexp.MustCompile(`(?s)<tr id="task-([^"]*)".*?</td>`).FindAllStringSubmatch(text, -1) {
 		for _, mark := range regexp.MustCompile(`class="mark (bad|warn)">([A-Z][^<]*)<`).FindAllStringSubmatch(row[0], -1) {

@@ -320,6 +320,16 @@ func probe(t *testing.T, address, path, want string) {
 // body returns an answer, which must be 200.
 func body(t *testing.T, address, path string) string {
 	t.Helper()
+	status, text := answer(t, address, path)
+	if status != http.StatusOK {
+		t.Fatalf("%s: %d, %s", path, status, text)
+	}
+	return text
+}
+
+// answer returns the status and the text of a page.
+func answer(t *testing.T, address, path string) (status int, text string) {
+	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -329,11 +339,11 @@ func body(t *testing.T, address, path string) string {
 		t.Fatal(err)
 	}
 	defer response.Body.Close() //nolint:errcheck // it was read
-	text, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s, %v", path, response.Status, err)
+	all, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return string(text)
+	return response.StatusCode, string(all)
 }
 
 // Another transaction holds the write lock, so the worker cannot hand over; a second signal ends it at once.

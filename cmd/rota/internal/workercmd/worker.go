@@ -235,14 +235,15 @@ func (w *worker) console(c *center.Center) (http.Handler, error) {
 // ready returns an error unless each task has a valid lease and the database accepts writes.
 func ready(m *manager.Manager, c *center.Center) func(context.Context) error {
 	return func(ctx context.Context) error {
-		switch err := m.Ready(); {
+		err, what := m.Ready(), "a task type is not served"
+		if err == nil {
+			err, what = c.CheckWrite(ctx), "the database accepts no writes"
+		}
+		switch {
 		case errors.Is(err, center.ErrUnreachable):
 			return notReady{center.ErrUnreachable.Error(), err}
 		case err != nil:
-			return notReady{"a task type is not served", err}
-		}
-		if err := c.CheckWrite(ctx); err != nil {
-			return notReady{"the database accepts no writes", err}
+			return notReady{what, err}
 		}
 		return nil
 	}
