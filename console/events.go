@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/ops"
 )
 
@@ -55,11 +56,16 @@ func newestFirst(list []ops.EventRecord) []ops.EventRecord {
 	return list
 }
 
-// eventMark returns the kind of an event as a mark.
-func eventMark(kind string) mark {
-	m := mark{"wait", strings.ToLower(strings.ReplaceAll(kind, "_", " "))}
-	switch kind {
-	case ops.EventExpired, ops.EventAlert, ops.EventUnassigned, ops.EventForced:
+// eventMark returns the kind of an event as a mark. An alert has the colour of its condition.
+func eventMark(e ops.EventRecord) mark {
+	m := mark{"wait", strings.ToLower(strings.ReplaceAll(e.Kind, "_", " "))}
+	switch e.Kind {
+	case ops.EventAlert:
+		m.Kind = markOfStatus[condition.Problem]
+		if e.Alert != nil {
+			m.Kind = markOfStatus[condition.KindOf(*e.Alert).Status]
+		}
+	case ops.EventExpired, ops.EventUnassigned, ops.EventForced:
 		m.Kind = "bad"
 	case ops.EventTakenOver:
 		m.Kind = "warn"

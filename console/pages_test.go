@@ -262,3 +262,15 @@ func TestQueueThatFailsIsTrouble(t *testing.T) {
 		t.Errorf("want %s in\n%s", mark, page)
 	}
 }
+
+// A worker is a process, however many task types it serves: the top of the pages counts it once.
+func TestWorkersAreCountedByProcess(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{})
+	_, err := s.center.Roster().Register(t.Context(), serverInfo("web2:2:00000003", "regions"))
+	s.must(err)
+	body := s.get("/workers").body
+	if !strings.Contains(body, `Workers <span class="n">2</span>`) || !strings.Contains(body, "2 processes on 2 hosts") {
+		t.Errorf("two processes serve three times: %s", body)
+	}
+}

@@ -222,7 +222,7 @@ func (v *viewer) ownSigns(ctx context.Context) []string {
 // nav is what the top of each page shows.
 type nav struct {
 	Signs                          []string // the environments
-	Servers, RunningRuns, Triggers int
+	Workers, RunningRuns, Triggers int // a worker is a process, of all its task types
 	DeadItems                      int64
 }
 
@@ -236,7 +236,11 @@ func (v *viewer) nav(ctx context.Context) (n nav) {
 	if !v.knows("tasks") && !v.Actor.may(Look, "") {
 		return nav{}
 	}
-	n.Servers, n.Triggers, n.Signs = len(v.allServers(ctx)), len(v.allTriggers(ctx)), v.ownSigns(ctx)
+	processes := map[string]bool{}
+	for _, s := range v.allServers(ctx) {
+		processes[shortName(s.UUID)] = true
+	}
+	n.Workers, n.Triggers, n.Signs = len(processes), len(v.allTriggers(ctx)), v.ownSigns(ctx)
 	if !slices.Contains(n.Signs, v.main.client.OwnSign()) { // no worker has come yet
 		n.Signs = append([]string{v.main.client.OwnSign()}, n.Signs...)
 	}

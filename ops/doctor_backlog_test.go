@@ -79,8 +79,8 @@ func TestDiagnoseReportsAlerts(t *testing.T) {
 		raise(condition.Condition{Kind: condition.Backlog.Name, QueueID: "1", Text: "relation shop does not exist"})
 		raise(condition.Condition{Kind: condition.Stalled.Name, Text: "a call hangs"})
 		raise(condition.Condition{Kind: condition.KeyDivided.Name, Text: "queue 0 has an order key that queue 1 has too"})
-		wantFinding(t, c, "alerts", "NOTE BACKLOG: relation shop does not exist; 1 more alert of this kind (alert of ")
-		wantFinding(t, c, "alerts", "PROBLEM KEY_DIVIDED: queue 0 has an order key that queue 1 has too (alert of ")
+		wantFinding(t, c, "alerts", "NOTE relation shop does not exist; 1 more alert of this kind (alert of ")
+		wantFinding(t, c, "alerts", "PROBLEM queue 0 has an order key that queue 1 has too (alert of ")
 		if got := findingsOf(t, c, "alerts"); len(got) != 2 {
 			t.Errorf("findings: %q, want two", got)
 		}

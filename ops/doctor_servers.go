@@ -187,8 +187,11 @@ func (d serverCheck) errors(r rosterRows) {
 		if latest.LastErrorAge != nil {
 			when = fmt.Sprintf(", %s ago", time.Duration(errorAge(latest))*time.Second)
 		}
-		d.advise(condition.LastError, "see the log of "+ServerName(latest.UUID), "last error of %s%s: %s",
-			human.Count(len(servers[text]), "worker", "workers"), when, sqldb.OneLine(errText(text))).Subject = text
+		c := d.advise(condition.LastError, "see the log of "+ServerName(latest.UUID), "last error of %s%s: %s",
+			human.Count(len(servers[text]), "worker", "workers"), when, sqldb.OneLine(errText(text)))
+		if c.Subject = text; when != "" {
+			c.Since = time.Now().Add(-wholeSeconds(errorAge(latest)))
+		}
 	}
 }
 

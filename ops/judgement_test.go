@@ -71,3 +71,26 @@ func TestBrief(t *testing.T) {
 		}
 	}
 }
+
+// No time is told until dead items are done.
+func TestBacklogOfDeadItemsHasNoEnd(t *testing.T) {
+	t.Parallel()
+	for dead, ends := range map[int64]bool{0: true, 1: true, 2: false, 3: false} {
+		if task := (TaskRecord{BacklogItems: new(int64(2)), BacklogRate: new(-1.0), DeadItems: dead}); (task.BacklogETA() != nil) != ends {
+			t.Errorf("2 items are left, %d are dead: done in %v", dead, task.BacklogETA())
+		}
+	}
+}
+
+// Queues go to no more workers than there are queues.
+func TestQueuesGoToOthers(t *testing.T) {
+	t.Parallel()
+	for want, f := range map[string]future{
+		"1 queue goes to 1 other worker": {ServerRecord: ServerRecord{Queues: 1}, others: 1}, "1 queue goes to another worker": {ServerRecord: ServerRecord{Queues: 1}, others: 4},
+		"2 queues go to 1 other worker": {ServerRecord: ServerRecord{Queues: 2}, others: 1}, "2 queues go to other workers": {ServerRecord: ServerRecord{Queues: 2}, others: 4},
+	} {
+		if got := f.goes(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -240,8 +240,13 @@ func (t TaskRecord) BacklogPartial() bool {
 }
 
 // BacklogETA returns in how many seconds the backlogs of all queues will be done at their present rate together, or nil
-// if they do not become less.
-func (t TaskRecord) BacklogETA() *float64 { return backlogETA(t.BacklogItems, t.BacklogRate) }
+// if they do not become less, or if dead items are all that is left.
+func (t TaskRecord) BacklogETA() *float64 {
+	if t.BacklogItems != nil && *t.BacklogItems <= t.DeadItems {
+		return nil
+	}
+	return backlogETA(t.BacklogItems, t.BacklogRate)
+}
 
 func backlogETA(items *int64, rate *float64) *float64 {
 	if items == nil || rate == nil || *rate >= 0 {

@@ -305,8 +305,18 @@ func (f future) handOver(otherwise string) string {
 	case f.others == 0:
 		return fmt.Sprintf("no other worker can take its %s now: %s", human.Count(f.Queues, "queue", "queues"), otherwise)
 	}
-	return fmt.Sprintf("its %s to %s as it finishes what it has in flight",
-		human.Count(f.Queues, "queue goes", "queues go"), human.Count(f.others, "other worker", "other workers"))
+	return "its " + f.goes() + " as it finishes what it has in flight"
+}
+
+// goes says that the queues go to the other servers.
+func (f future) goes() string {
+	to := "other workers"
+	if f.others == 1 {
+		to = "1 other worker"
+	} else if f.Queues == 1 {
+		to = "another worker"
+	}
+	return human.Count(f.Queues, "queue goes", "queues go") + " to " + to
 }
 
 // loseAll says where the queues go that are taken from a server by force.
@@ -318,8 +328,7 @@ func (f future) loseAll() string {
 		return fmt.Sprintf("its %s no owner until another worker can take over",
 			human.Count(f.Queues, "queue has", "queues have"))
 	}
-	return fmt.Sprintf("its %s to %s at once", human.Count(f.Queues, "queue goes", "queues go"),
-		human.Count(f.others, "other worker", "other workers"))
+	return "its " + f.goes() + " at once"
 }
 
 func (f future) weigh(weight int) string {

@@ -70,14 +70,14 @@ func Run(ctx context.Context, servers []*stage.Server, o Options) (report.Part, 
 	var all []Cost
 	for _, p := range places {
 		for _, size := range append([]Size{{Queues: workerQueues, Servers: 1}}, o.Sizes...) {
-			stage.Progress("costs: %s: %d queues, %d servers", p.name, size.Queues, size.Servers)
+			stage.Progress("costs: %s: %d queues, %d workers", p.name, size.Queues, size.Servers)
 			play := (*steps).play
 			if size.Servers == 1 {
 				play = (*steps).work
 			}
 			costs, err := p.measure(ctx, size, func(r *steps) error { return play(r, o) })
 			if err != nil {
-				return report.Part{}, fmt.Errorf("costs of %d queues and %d servers on %s: %w", size.Queues, size.Servers, p.name, err)
+				return report.Part{}, fmt.Errorf("costs of %d queues and %d workers on %s: %w", size.Queues, size.Servers, p.name, err)
 			}
 			all = append(all, costs...)
 		}
@@ -131,7 +131,7 @@ counts the bytes.`}
 	for i, c := range costs {
 		if i == 0 || c.Size != costs[i-1].Size || c.Database != costs[i-1].Database {
 			t = report.Table{
-				Title:   fmt.Sprintf("%s: %d queues, %d servers", c.Database, c.Queues, c.Servers),
+				Title:   fmt.Sprintf("%s: %d queues, %d workers", c.Database, c.Queues, c.Servers),
 				Columns: []string{"step", "statements", "commits", "rows returned", "bytes sent", "bytes received", "lock row held", "bytes allocated"},
 			}
 		}

@@ -73,12 +73,12 @@ func (r *steps) read() (values [5]float64) {
 
 // play makes all steps.
 func (r *steps) play(o Options) error {
-	r.measure("the first server defines the task type", 1, func() error {
+	r.measure("the first worker defines the task type", 1, func() error {
 		_, err := ops.New(r.c).Tasks().Define(r.ctx, taskType, center.Settings{Queues: r.size.Queues})
 		return err
 	})
 	if err := r.populate(); err != nil {
-		return fmt.Errorf("make the servers: %w", err)
+		return fmt.Errorf("make the workers: %w", err)
 	}
 	if err := r.analyze(); err != nil {
 		return err
@@ -91,24 +91,24 @@ func (r *steps) play(o Options) error {
 		}
 	}
 	r.measure("heartbeat", o.Beats, func() error { return r.beat(first) })
-	r.measure("a server reads its queues", o.Beats, func() error {
+	r.measure("a worker reads its queues", o.Beats, func() error {
 		_, err := r.c.Roster().Server(taskType, first).View(r.ctx)
 		return err
 	})
 	r.measure("fenced transaction without work", o.Beats, r.fence(first))
 	r.measure("audit", 1, func() error { return r.audit(first) })
 	r.join()
-	r.measure("a server that waits for queues polls", o.Beats, func() error {
+	r.measure("a worker that waits for queues polls", o.Beats, func() error {
 		_, err := r.c.Roster().Server(taskType, joining).QueueVersion(r.ctx)
 		return err
 	})
 	if err := r.handOver(); err != nil {
 		return fmt.Errorf("hand over: %w", err)
 	}
-	r.measure("a server leaves: announces it, plans", 1, func() error {
+	r.measure("a worker leaves: announces it, plans", 1, func() error {
 		return r.c.Roster().Server(taskType, joining).Drain(r.ctx, roster.Reservation{})
 	})
-	r.measure("a server leaves: hands over what it has, plans", 1, func() error {
+	r.measure("a worker leaves: hands over what it has, plans", 1, func() error {
 		return r.c.Roster().Server(taskType, joining).Leave(r.ctx, nil, roster.Reservation{})
 	})
 	return r.die(first)
@@ -208,8 +208,8 @@ func (r *steps) audit(uuid string) error {
 }
 
 func (r *steps) join() {
-	r.measure("a server joins: registers", 1, func() error { return r.register(joining) })
-	r.measure("a server joins: plans", 1, func() error { return r.plan(joining, roster.RebalanceOptions{}) })
+	r.measure("a worker joins: registers", 1, func() error { return r.register(joining) })
+	r.measure("a worker joins: plans", 1, func() error { return r.plan(joining, roster.RebalanceOptions{}) })
 }
 
 // handOver makes the owners of the queues that the joining server waits for release them.
@@ -240,7 +240,7 @@ func (r *steps) die(actor string) error {
 	if err := r.beat(actor); err != nil {
 		return err
 	}
-	r.measure("a server has died: expires it, plans", 1, func() error {
+	r.measure("a worker has died: expires it, plans", 1, func() error {
 		return r.plan(actor, roster.RebalanceOptions{Watched: time.Hour, MaxHeartbeatAge: time.Hour})
 	})
 	return nil

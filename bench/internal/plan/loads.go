@@ -24,7 +24,7 @@ const (
 // LoadResult is how a roster evens its loads. The times are virtual.
 type LoadResult struct {
 	Seed          uint64
-	Before, After float64       // the load of the busiest server, by what is possible
+	Before, After float64       // the load of the busiest worker, by what is possible
 	Mean          float64       // the same after, by the mean of the servers
 	Took          time.Duration // until it was within 15 percent
 	Moves, Least  int           // changes of owner until then, and a lower bound of their number
@@ -127,7 +127,7 @@ func (l *loads) total() (sum float64) {
 	return sum
 }
 
-// possible returns a lower bound of the load of the busiest server: the mean, or the largest queue.
+// possible returns a lower bound of the load of the busiest worker: the mean, or the largest queue.
 func (l *loads) possible() float64 {
 	largest := slices.Max(slices.Collect(maps.Values(l.actual)))
 	return max(l.total()/loadServers, largest)
@@ -145,7 +145,7 @@ func (l *loads) busiest() (most float64) {
 // loadTable shows the results, and adds the goals to the part.
 func loadTable(part *report.Part, results []LoadResult) {
 	t := report.Table{
-		Title:   fmt.Sprintf("Even loads: %d queues whose loads follow Zipf's law, %d servers", loadQueues, loadServers),
+		Title:   fmt.Sprintf("Even loads: %d queues whose loads follow Zipf's law, %d workers", loadQueues, loadServers),
 		Columns: []string{"seed", "busiest / possible before", "after", "busiest / mean after", "took", "moves", "at least", "moves in the next hour, loads ±5 %"},
 	}
 	var moves, least, later int
@@ -158,7 +158,7 @@ func loadTable(part *report.Part, results []LoadResult) {
 	}
 	part.Tables = append(part.Tables, t)
 	part.Goals = append(part.Goals,
-		report.AtMost("uneven loads: busiest server / possible", "%.2f", 1.15, after),
+		report.AtMost("uneven loads: busiest worker / possible", "%.2f", 1.15, after),
 		report.AtMost("uneven loads: seconds until they are even", "%.0f", 60, took.Seconds()),
 		report.AtMost("uneven loads: moves / lower bound, of all rosters", "%.2f", 1.2, float64(moves)/float64(least)),
 		report.AtMost("even loads that vary by 5 %: moves in an hour", "%.0f", 0, float64(later)))

@@ -45,7 +45,7 @@ type Result struct {
 
 // Run runs the benchmark.
 func Run(ctx context.Context, o Options) (report.Part, error) {
-	stage.Progress("plan: %d queues, %d servers", o.Queues, o.Servers)
+	stage.Progress("plan: %d queues, %d workers", o.Queues, o.Servers)
 	r := newRoster(o)
 	many := o.Servers / 100
 	if many == 0 {
@@ -54,7 +54,7 @@ func Run(ctx context.Context, o Options) (report.Part, error) {
 	results := []Result{r.joins(1), r.joins(many), r.deaths(many)}
 	part := condense(results, o)
 	each := o.Queues / o.Servers
-	sizes := report.Table{Title: "A plan when a server joins", Columns: []string{"servers", "queues", "takes"}}
+	sizes := report.Table{Title: "A plan when a worker joins", Columns: []string{"workers", "queues", "takes"}}
 	for _, n := range o.Sizes {
 		if err := ctx.Err(); err != nil {
 			return report.Part{}, err
@@ -70,7 +70,7 @@ func Run(ctx context.Context, o Options) (report.Part, error) {
 
 // joins starts servers one after the other, within 100 ms.
 func (r *roster) joins(n int) Result {
-	return r.change(fmt.Sprintf("%d servers join", n), func() time.Duration {
+	return r.change(fmt.Sprintf("%d workers join", n), func() time.Duration {
 		start := r.now
 		for range n {
 			r.join()
@@ -82,7 +82,7 @@ func (r *roster) joins(n int) Result {
 
 // deaths makes servers chosen by chance fall silent. Its time counts since the last of them counts as dead.
 func (r *roster) deaths(n int) Result {
-	return r.change(fmt.Sprintf("%d servers die", n), func() (since time.Duration) {
+	return r.change(fmt.Sprintf("%d workers die", n), func() (since time.Duration) {
 		for _, i := range r.chance.Perm(len(r.watched))[:n] {
 			r.die(r.watched[i])
 			since = max(since, r.watched[i].heartbeatAt+deadHeartbeats*r.o.Heartbeat)
@@ -112,7 +112,7 @@ func timePlan(servers, each int) time.Duration {
 }
 
 func condense(results []Result, o Options) report.Part {
-	part := report.Part{Name: "plan", Data: results, About: fmt.Sprintf(`%d queues and %d servers with heartbeats %s apart, simulated in memory. The planner and the
+	part := report.Part{Name: "plan", Data: results, About: fmt.Sprintf(`%d queues and %d workers with heartbeats %s apart, simulated in memory. The planner and the
 time that it takes are real. A scheduler with the seed %d decides when a server sends a heartbeat, plans, reads and hands over.`, o.Queues, o.Servers, o.Heartbeat, o.Seed)}
 	t := report.Table{Title: "Changes", Columns: []string{"change", "converged after", "in heartbeats", "moves", "fewest possible", "plans", "a plan takes, median", "longest"}}
 	for _, r := range results {

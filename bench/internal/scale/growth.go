@@ -118,7 +118,7 @@ func (f *fleet) beatAlone(ctx context.Context, g *Growth, s *server, beats int) 
 func growthTable(results []*Result) report.Table {
 	t := report.Table{
 		Title:   "Growth",
-		Columns: []string{"database", "queues", "servers", "statements per heartbeat", "rows read", "database CPU", "a heartbeat takes", "lock row held when a server joins"},
+		Columns: []string{"database", "queues", "workers", "statements per heartbeat", "rows read", "database CPU", "a heartbeat takes", "lock row held when a worker joins"},
 		Note:    "All servers own the same number of queues. A heartbeat reads the rows of the server's own queues and of the servers that it watches.",
 	}
 	for _, r := range results {
@@ -144,7 +144,7 @@ func flat(results []*Result, o Options) (goals []report.Goal) {
 				many = g.RowsRead
 			}
 		}
-		goals = append(goals, report.AtMost(fmt.Sprintf("%s: rows read per heartbeat, %d servers / %d servers", r.Database, o.Servers, o.Servers/10), "%.2f", 1.2, many/some))
+		goals = append(goals, report.AtMost(fmt.Sprintf("%s: rows read per heartbeat, %d workers / %d workers", r.Database, o.Servers, o.Servers/10), "%.2f", 1.2, many/some))
 	}
 	return goals
 }

@@ -16,7 +16,7 @@ const share = 0.25
 func intervals(results []*Result, o Options) report.Table {
 	t := report.Table{
 		Title:   "Which heartbeat interval",
-		Columns: []string{"servers"},
+		Columns: []string{"workers"},
 		Note: fmt.Sprintf(`The shortest interval, in whole seconds and not below the default, with which all heartbeats take at most %.0f %% of one
 processor of the database server, at the cost per heartbeat above. After a crash the other servers take over within eight intervals.`, 100*share),
 	}

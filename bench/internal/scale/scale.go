@@ -97,7 +97,7 @@ func Run(ctx context.Context, servers []*stage.Server, o Options) (report.Part, 
 func on(ctx context.Context, s *stage.Server, o Options) (*Result, error) {
 	r := &Result{Database: stage.Name(s.Kind)}
 	for _, size := range o.Growth {
-		stage.Progress("scale: %s: %d queues, %d servers", r.Database, size.Queues, size.Servers)
+		stage.Progress("scale: %s: %d queues, %d workers", r.Database, size.Queues, size.Servers)
 		g, err := grow(ctx, s, size, o, r)
 		if err != nil {
 			return nil, err
@@ -126,7 +126,7 @@ func (f *fleet) play(ctx context.Context, r *Result, o Options) error {
 		return err
 	}
 	for _, n := range []int{1, o.Joins} {
-		what := strings.Replace(fmt.Sprintf("%d servers join", n), "1 servers join", "1 server joins", 1)
+		what := strings.Replace(fmt.Sprintf("%d workers join", n), "1 workers join", "1 worker joins", 1)
 		if err := f.step(ctx, r, what, func() (time.Time, error) { return time.Now(), f.join(ctx, n) }); err != nil {
 			return err
 		}
@@ -134,14 +134,14 @@ func (f *fleet) play(ctx context.Context, r *Result, o Options) error {
 			return nil
 		}
 	}
-	return f.step(ctx, r, fmt.Sprintf("%d servers die", o.Losses), func() (time.Time, error) {
+	return f.step(ctx, r, fmt.Sprintf("%d workers die", o.Losses), func() (time.Time, error) {
 		return f.lose(o.Losses).Add(f.settings.JudgeDeadInterval), nil
 	})
 }
 
 // populate makes a roster whose queues have owners before the first heartbeat.
 func (f *fleet) populate(ctx context.Context, n int) error {
-	stage.Progress("scale: %d servers register", n)
+	stage.Progress("scale: %d workers register", n)
 	servers, err := f.register(ctx, n)
 	if err != nil {
 		return err
@@ -300,7 +300,7 @@ func (f *fleet) converged(ctx context.Context) (bool, error) {
 
 // condense returns the tables and goals for the results.
 func condense(results []*Result, o Options) report.Part {
-	part := report.Part{Name: "scale", Data: results, About: fmt.Sprintf(`%d queues and %d servers with heartbeats %s apart. All servers are in one
+	part := report.Part{Name: "scale", Data: results, About: fmt.Sprintf(`%d queues and %d workers with heartbeats %s apart. All servers are in one
 process, with %d connections for heartbeats. The database gets the statements that as many processes would send.`, o.Queues, o.Servers, o.Heartbeat, fleetHeartbeaters)}
 	idle := report.Table{Title: "When nothing changes", Columns: []string{"database", "statements per heartbeat", "rows read", "rows written", "database CPU per heartbeat", "processors busy", "heartbeats kept"}}
 	changes := report.Table{Title: "Changes", Columns: []string{"database", "change", "converged after", "in heartbeats", "moves", "lock row taken", "held, median", "longest", "failed calls"}}

@@ -42,7 +42,7 @@ func TestInterval(t *testing.T) {
 		want    string
 	}{{10, 1, "2s"}, {1_000, 1, "4s"}, {10_000, 1.01, "41s"}, {10, 0, "-"}} {
 		if got := interval(c.servers, c.cpu); got != c.want {
-			t.Errorf("%d servers, %g ms: %s, want %s", c.servers, c.cpu, got, c.want)
+			t.Errorf("%d workers, %g ms: %s, want %s", c.servers, c.cpu, got, c.want)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (s *server) beat(ctx context.Context) {
 	s.replies <- p
 }
 
-// pollInterval is the pause between two polls of a server that waits for a queue.
+// pollInterval is the pause between two polls of a worker that waits for a queue.
 const pollInterval = 200 * time.Millisecond
 
 // act follows the roster until ctx is done or the server dies.

@@ -95,7 +95,7 @@ func viewersTable(results []*Result, o Options) report.Table {
 	t := report.Table{
 		Title:   fmt.Sprintf("%d people look at the console", viewerCount),
 		Columns: []string{"database", "database CPU per second", "heartbeats of so many workers", "largest answer"},
-		Note:    "Nothing happens in the roster, and its servers send no heartbeats meanwhile. A heartbeat costs what the first table says.",
+		Note:    "Nothing happens in the roster, and its workers send no heartbeats meanwhile. A heartbeat costs what the first table says.",
 	}
 	for _, r := range results {
 		t.Add(r.Database, f2(r.Viewers.CPU)+" ms", f2(r.workers(o.Heartbeat)), fmt.Sprintf("%d kB", r.Viewers.Bytes/1000))
