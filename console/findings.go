@@ -94,7 +94,9 @@ func (v *viewer) judge(ctx context.Context, life, patience time.Duration) ops.Ju
 	p := v.cache.get(ctx, request{v.partKey("findings"), life, diagnosisLimit, func(ctx context.Context) (any, error) {
 		began := time.Now()
 		findings, err := v.client.Diagnose(ctx, "")
-		v.seen.date(findings, time.Now())
+		if err == nil { // else some findings are missing, and would count as new later
+			v.seen.date(findings, time.Now())
+		}
 		return ops.Judgement{Findings: findings, At: began, Took: time.Since(began)}, err
 	}}, patience)
 	v.note("findings", p)

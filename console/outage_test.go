@@ -66,3 +66,30 @@ func (s *site) until(page string, wanted func(reply) bool) {
 		}
 	}
 }
+
+// What was wrong before an outage, since nobody knows when, is not new after it.
+func TestFindingsAreNotNewAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t) {
+		if kind == testdb.SQLite {
+			continue // it has no network
+		}
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			url, proxy := testdb.Through(t, testdb.URL(t, kind))
+			s := newSite(t, url, console.Options{})
+			const undated = `<span class="since"></span>`
+			known := func(r reply) bool { return !checking(r) && strings.Contains(r.body, "PAUSED") }
+			s.until("/", known)
+			before := strings.Count(s.get("/").body, undated)
+			proxy.Refuse(true)
+			proxy.Cut()
+			s.until("/", func(r reply) bool { return strings.Contains(r.body, "Not checked for") })
+			proxy.Refuse(false)
+			s.until("/", func(r reply) bool { return known(r) && !strings.Contains(r.body, "Not checked for") })
+			if after := strings.Count(s.get("/").body, undated); before == 0 || after != before {
+				t.Errorf("%d findings have no time, and %d had none before the outage: %s", after, before, s.get("/").body)
+			}
+		})
+	}
+}

@@ -185,8 +185,9 @@ func queueFailureText(id string, f *processor.QueueFailure) string {
 	return text
 }
 
-// checkOutage notes that nothing has succeeded for half a minute, unless the alert FAILING already says so. It logs the
-// end of the outage.
+// checkOutage notes that nothing has succeeded for half a minute, unless the alert FAILING already says so, or the
+// selects that failed succeed again: then there is nothing to do, and the breaker closes when it has been quiet. It logs
+// the end of the outage.
 func (a *alerter) checkOutage(ctx context.Context, failing *FailingError) {
 	stats := a.proc.Stats()
 	was := a.outage
@@ -194,8 +195,8 @@ func (a *alerter) checkOutage(ctx context.Context, failing *FailingError) {
 	switch {
 	case a.outage.IsZero() && !was.IsZero():
 		a.log.LogAttrs(ctx, slog.LevelInfo, fmt.Sprintf("outage is over after %s", time.Since(was).Round(time.Second)))
-	case !a.outage.IsZero() && failing == nil && time.Since(a.outage) >= failingAlert:
-		text := fmt.Sprintf("several items have failed, and nothing has succeeded for %s: "+
+	case !a.outage.IsZero() && failing == nil && stats.FailedCalls > 0 && time.Since(a.outage) >= failingAlert:
+		text := fmt.Sprintf("several calls have failed, and nothing has succeeded for %s: "+
 			"each queue tries one item at a time; last error: %v", time.Since(a.outage).Round(time.Second), stats.LastError)
 		a.see(condition.Condition{Kind: condition.Outage.Name, Since: a.outage, Server: a.uuid, Text: text})
 	}

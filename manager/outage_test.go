@@ -10,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/processor"
 )
 
 // downstream is a dealer that fails until the service that it calls is up.
@@ -48,6 +49,39 @@ func TestOutageRaisesOneAlert(t *testing.T) {
 		time.Sleep(time.Minute)
 		if s := w.Status()[0].Work; d.left() > 0 || s.DeadCount > 0 || !s.OutageSince.IsZero() {
 			cl.Fatalf("%d items are left a minute after the outage: %+v", d.left(), s)
+		}
+	})
+}
+
+// flaky is a dealer without items, whose selects fail while its database is away.
+type flaky struct {
+	keyed
+	away atomic.Bool
+}
+
+// Select implements processor.TaskDealer.
+func (d *flaky) Select(context.Context, processor.Selection) ([]int, error) {
+	if d.away.Load() {
+		return nil, errors.New("connection refused")
+	}
+	return nil, nil
+}
+
+// A database that was away for 10 s is no outage afterwards, although no item comes that could succeed.
+func TestOutageOfSelectsEndsWithThem(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		d, alerts := new(flaky), new(alertLog)
+		w := cl.serveAlerted(alerts, d, manager.Settings{Queues: 2})
+		time.Sleep(time.Minute)
+		d.away.Store(true)
+		time.Sleep(10 * time.Second)
+		if w.Status()[0].Work.OutageSince.IsZero() {
+			cl.Error("the breaker is closed while selects fail")
+		}
+		d.away.Store(false)
+		time.Sleep(5 * time.Minute)
+		if kinds := alerts.kinds(); len(kinds) > 0 {
+			cl.Errorf("alerts %v, want none", kinds)
 		}
 	})
 }

@@ -34,6 +34,15 @@ func TestDiagnoseReportsBacklog(t *testing.T) {
 		must(t, err)
 		wantFinding(t, c, "backlog", "PROBLEM the oldest item stays the oldest, and the backlog does not become less: a (100 left, the oldest 1h0m")
 		wantFinding(t, c, "backlog", "NOTE more items come than are executed: b (5 left)")
+		centertest.Exec(t, c, "UPDATE schedule_task_type SET rate_per_second = 1")
+		if got := hintsOf(t, c, condition.BacklogGrowing); len(got) != 1 || got[0] != "it executes no more than its settings allow: rate_per_second (1)" {
+			t.Errorf("what to do where a setting limits: %q", got)
+		}
+		centertest.Exec(t, c, "UPDATE schedule_server SET failing_since = register_time, last_error = 'no'")
+		if got := hintsOf(t, c, condition.BacklogGrowing); len(got) != 0 {
+			t.Errorf("what to do where all calls fail: %q, want what FAILING says", got)
+		}
+		centertest.Exec(t, c, "UPDATE schedule_server SET failing_since = NULL")
 		must(t, c.Roster().Operator("test").Pause(ctx, "settle", true))
 		if got := findingsOf(t, c, "backlog"); len(got) != 0 {
 			t.Errorf("findings of a paused task type: %q, want none", got)
@@ -116,4 +125,17 @@ func TestDiagnoseReportsDividedOrderKeys(t *testing.T) {
 		save(failures.Item{Key: "9", OrderKey: "north ", QueueID: "3", Partition: 1})
 		wantFinding(t, c, "alerts", `PROBLEM order keys with failed items in several queues: north (0 and 3), "north " (2 and 3)`)
 	})
+}
+
+// hintsOf returns what the doctor says to do about findings of a kind.
+func hintsOf(t *testing.T, c *center.Center, kind condition.Kind) (hints []string) {
+	t.Helper()
+	findings, err := ops.New(c).Diagnose(t.Context(), "settle")
+	must(t, err)
+	for _, f := range findings {
+		if f.Kind == kind.Name {
+			hints = append(hints, f.Hint)
+		}
+	}
+	return hints
 }

@@ -320,7 +320,7 @@ func (r rosterRows) splits(queue string) string {
 }
 
 // backlog reports queues in which work piles up. A task type that is paused is not expected to get less.
-func (d queueCheck) backlog(r rosterRows) {
+func (d queueCheck) backlog(r rosterRows, settings center.Settings) {
 	if r.task.Paused {
 		return
 	}
@@ -347,5 +347,22 @@ func (d queueCheck) backlog(r rosterRows) {
 	}
 	d.list(condition.BacklogStuck, "the oldest item stays the oldest, and the backlog does not become less",
 		withTrend(BacklogStuck))
-	d.list(condition.BacklogGrowing, "more items come than are executed", withTrend(BacklogGrowing))
+	if growing := withTrend(BacklogGrowing); len(growing) > 0 && !slices.ContainsFunc(r.servers, ServerRecord.failing) {
+		d.advise(condition.BacklogGrowing, limitHint(settings), "more items come than are executed: %s", human.First(growing, 5))
+	}
+}
+
+// limitHint says which limits may be why a backlog grows; empty if the task type has none.
+func limitHint(s center.Settings) string {
+	var limits []string
+	for _, r := range s.Records() {
+		if slices.Contains([]string{"rate_per_second", "queue_rate_per_second", "max_in_flight", "queue_max_in_flight"}, r.Name) &&
+			r.Text != "0" {
+			limits = append(limits, fmt.Sprintf("%s (%s)", r.Name, r.Text))
+		}
+	}
+	if len(limits) == 0 {
+		return ""
+	}
+	return "it executes no more than its settings allow: " + strings.Join(limits, ", ")
 }

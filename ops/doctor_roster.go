@@ -109,7 +109,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	if err := queues.dividedKeys(ctx, r.task); err != nil {
 		return err
 	}
-	queues.backlog(r)
+	queues.backlog(r, settings)
 	if err := queues.load(ctx, r, settings.Balance); err != nil {
 		return err
 	}
