@@ -198,3 +198,24 @@ func TestItemRetention(t *testing.T) {
 		}
 	})
 }
+
+// X6: an item that died before the retention is executed again if a select still returns it, also by the worker that
+// has it in memory as dead.
+func TestItemsAfterTheirRetention(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		m := &mortal{executed: map[int]int{}, queueOf: func(int, int) string { return "0" }}
+		w, err := manager.New(cl.c, manager.Config{Grace: time.Second, ItemRetention: 30 * time.Minute}, manager.Serve("settle", m, manager.Settings{Queues: 1}))
+		if err != nil {
+			cl.Fatal(err)
+		}
+		cl.run(w)
+		time.Sleep(50 * time.Minute)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		for item, n := range m.executed {
+			if n != 2 {
+				cl.Errorf("item %d was executed %d times in 50 minutes, want 2", item, n)
+			}
+		}
+	})
+}

@@ -190,9 +190,16 @@ func testItemRetention(t *testing.T, c *center.Center) {
 	if n, err := ops.New(c).Items().Retry(t.Context(), r.task, "test", items[0].Key); err != nil || n != 1 {
 		t.Fatalf("Retry changed %d items, want 1: %v", n, err)
 	}
+	version := func() int64 {
+		return r.readInt("SELECT item_version FROM schedule_task_running WHERE task_type = '%s'", r.task)
+	}
 	for _, want := range []int{chunk, old - 1 - chunk, 0} {
+		before := version()
 		if n, err := ops.New(c).Items().Clean(t.Context(), 24*time.Hour); err != nil || n != want {
 			t.Fatalf("Clean deleted %d items, want %d: %v", n, want, err)
+		}
+		if after := version(); (after > before) != (want > 0) {
+			t.Errorf("the version of the failed items went from %d to %d after %d were deleted", before, after, want)
 		}
 	}
 	retried := items[0]

@@ -243,6 +243,12 @@ var processMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"X6", "workers keep the records of items that retention has deleted",
+		"cleanItems", "err == nil && n > 0 {",
+		"err == nil && n < 0 {",
+		"TestItemsAfterTheirRetention",
+	},
+	{
 		"X6", "a page is executed without the records that memory does not hold",
 		"divide", "if r, known = stored[key]; known {",
 		"if r, known = stored[\"\"]; known {",
