@@ -49,7 +49,8 @@ func cleanEvents(ctx context.Context, db *sqldb.DB, retention time.Duration) (in
 // Clean deletes failed items of all own_signs and task types that are past the retention by the database's clock: items
 // that died before it, and items that have been due for as long and that no worker has selected since. It returns their
 // number. One call deletes at most 1,000: call Clean periodically. Workers read their failed items again after their
-// next heartbeat (X6). If a select still returns an item that died, a worker executes it then as if it had never failed.
+// next heartbeat (X6). If a select still returns an item that died, a worker then executes it as if it had never
+// failed.
 func (it *Items) Clean(ctx context.Context, retention time.Duration) (deleted int, err error) {
 	type place struct{ TaskType, OwnSign string }
 	type key struct {
@@ -83,7 +84,8 @@ func (it *Items) Clean(ctx context.Context, retention time.Duration) (deleted in
 // since they were read. Without the new version a worker would go on with what it has in memory: an item would be dead
 // there, without a record that tells anybody, until its queue gets another owner.
 func cleanItems(ctx context.Context, r *roster.Roster, taskType, due string, hashes []any) (n int, err error) {
-	query := deleteItems + ` WHERE task_type = ? AND own_sign = ? AND item_hash IN (` + sqldb.Marks(len(hashes)) + `) AND ` + due
+	query := deleteItems + ` WHERE task_type = ? AND own_sign = ? AND item_hash IN (` + sqldb.Marks(len(hashes)) +
+		`) AND ` + due
 	args := append([]any{taskType, r.OwnSign}, hashes...)
 	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
 		if n, err = l.Exec(ctx, query, args...); err == nil && n > 0 {
