@@ -24,8 +24,7 @@ func Clean(ctx context.Context, db *sqldb.DB, retention time.Duration) (deleted 
 	before := now.Add(-retention)
 	ids, err := sqldb.Records[string](ctx, db, fmt.Sprintf(`SELECT r.run_id FROM schedule_run r
 		WHERE r.run_id < ? AND r.finished_at < ? AND r.state NOT IN `+openStates+`
-		AND NOT EXISTS (SELECT 1 FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
-			WHERE d.upstream_run_id = r.run_id AND w.state IN `+openStates+`)
+		AND NOT `+waitedFor+`
 		AND NOT EXISTS (SELECT 1 FROM schedule_backfill b
 			WHERE b.backfill_id = r.backfill_id AND b.state = '`+BackfillRunning+`')
 		AND NOT `+lastFailure+`
@@ -44,19 +43,38 @@ func Clean(ctx context.Context, db *sqldb.DB, retention time.Duration) (deleted 
 			return deleted, err
 		}
 	}
-	var runs, deps int
-	err = db.Transact(ctx, db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
-		// A rerun may have reopened one of them meanwhile.
-		runs, err = t.ExecIn(ctx, ids, `DELETE FROM schedule_run WHERE run_id IN ({ids}) AND finished_at IS NOT NULL`)
+	n, err := deleteRuns(ctx, db, ids)
+	return deleted + n, err
+}
+
+// deleteRuns deletes the rows of runs and of their edges, and returns the number of rows. It leaves out a run that a
+// rerun has reopened since retention has read it, and one for which another run waits now. Whatever lets a run wait
+// locks the row of the upstream first: so the lock shows each edge that is older than it.
+func deleteRuns(ctx context.Context, db *sqldb.DB, ids []string) (deleted int, err error) {
+	err = db.Transact(ctx, db.Store, func(ctx context.Context, t sqldb.Tx) error {
+		if _, err := t.ExecIn(ctx, ids, `UPDATE schedule_run SET version = version + 1 WHERE run_id IN ({ids})`); err != nil {
+			return err
+		}
+		free, err := sqldb.RecordsIn[string](ctx, t, ids, `SELECT r.run_id FROM schedule_run r
+			WHERE r.finished_at IS NOT NULL AND NOT `+waitedFor+` AND r.run_id IN ({ids}) ORDER BY r.run_id`)
 		if err != nil {
 			return err
 		}
-		deps, err = t.ExecIn(ctx, ids, `DELETE FROM schedule_run_dep WHERE run_id IN ({ids})
+		runs, err := t.ExecIn(ctx, free, `DELETE FROM schedule_run WHERE run_id IN ({ids})`)
+		if err != nil {
+			return err
+		}
+		deps, err := t.ExecIn(ctx, ids, `DELETE FROM schedule_run_dep WHERE run_id IN ({ids})
 			AND NOT EXISTS (SELECT 1 FROM schedule_run r WHERE r.run_id = schedule_run_dep.run_id)`)
+		deleted = runs + deps
 		return err
 	})
-	return deleted + runs + deps, err
+	return deleted, err
 }
+
+// waitedFor is the condition that another run still waits for a run r.
+const waitedFor = `EXISTS (SELECT 1 FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
+	WHERE d.upstream_run_id = r.run_id AND w.state IN ` + openStates + `)`
 
 // cleanBackfills deletes backfills that ended before an instant and have no runs left.
 func cleanBackfills(ctx context.Context, db *sqldb.DB, before time.Time) (int, error) {

@@ -31,3 +31,31 @@ func TestRetentionLeavesTheQueuesOfARerun(t *testing.T) {
 		}
 	})
 }
+
+// R12 R22: between the read of retention and its deletions, another run begins to wait for the run, which is kept. Without
+// it the other run would fail.
+func TestRetentionLeavesARunThatAnotherWaitsForNow(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		c := centertest.Open(t, url, center.Options{})
+		defineRunTasks(t, c, "extract", "report")
+		rs := c.Engine().Runs
+		submit := func(task, key string) string {
+			id, _, err := rs.Submit(t.Context(), task, runs.Submission{Key: key})
+			must(t, err)
+			return id
+		}
+		old, other, report := submit("extract", "old"), submit("extract", "other"), submit("report", "k")
+		must(t, rs.Depend(t.Context(), report, other, "test"))
+		must(t, rs.Depend(t.Context(), report, old, "test"))
+		centertest.Exec(t, c, "UPDATE schedule_run SET state = 'SUCCESS', finished_at = scheduled_at WHERE run_id = '"+old+"'")
+		if n, err := rs.DeleteStaleRead(t.Context(), old); err != nil || n != 0 {
+			t.Fatalf("clean a run for which another waits: got %d, %v, want 0", n, err)
+		}
+		must(t, rs.Cancel(t.Context(), report, "test"))
+		if n, err := rs.DeleteStaleRead(t.Context(), old); err != nil || n != 1 {
+			t.Fatalf("clean a run for which none waits: got %d, %v, want 1", n, err)
+		}
+	})
+}

@@ -59,3 +59,8 @@ func (rs *Runs) CleanStaleRead(ctx context.Context, run string) (deleted int, er
 	deleted, _, err = deleteRows(ctx, rs.db, "schedule_run_queue", []string{run})
 	return deleted, err
 }
+
+// DeleteStaleRead is the last step of Clean, which has read the run a moment ago.
+func (rs *Runs) DeleteStaleRead(ctx context.Context, id string) (int, error) {
+	return deleteRuns(ctx, rs.db, []string{id})
+}

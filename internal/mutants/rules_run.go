@@ -226,9 +226,15 @@ var runMutants = []mutant{
 	},
 	{
 		"R12", "a run that others wait for is deleted",
-		"Clean", "WHERE d.upstream_run_id = r.run_id AND ",
+		"waitedFor", "WHERE d.upstream_run_id = r.run_id AND ",
 		"WHERE d.upstream_run_id = r.run_id AND w.state = 'NONE' AND ",
 		"TestConformance",
+	},
+	{
+		"R12", "retention deletes a run that another one waits for since it was read",
+		"deleteRuns", "r.finished_at IS NOT NULL AND NOT `+waitedFor+`",
+		"r.finished_at IS NOT NULL`+`",
+		"TestRetentionLeavesARunThatAnotherWaitsForNow",
 	},
 	{
 		"R12", "a rerun leaves out the queues that retention has deleted",
