@@ -222,7 +222,7 @@ func (v *viewer) ownSigns(ctx context.Context) []string {
 // nav is what the top of each page shows.
 type nav struct {
 	Signs                          []string // the environments
-	Workers, RunningRuns, Triggers int // a worker is a process, of all its task types
+	Workers, RunningRuns, Triggers int      // a worker is a process, of all its task types
 	DeadItems                      int64
 }
 

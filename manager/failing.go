@@ -186,8 +186,8 @@ func queueFailureText(id string, f *processor.QueueFailure) string {
 }
 
 // checkOutage notes that nothing has succeeded for half a minute, unless the alert FAILING already says so, or the
-// selects that failed succeed again: then there is nothing to do, and the breaker closes when it has been quiet. It logs
-// the end of the outage.
+// selects that failed succeed again: then there is nothing to do, and the breaker closes when it has been quiet. The
+// end of the outage is logged.
 func (a *alerter) checkOutage(ctx context.Context, failing *FailingError) {
 	stats := a.proc.Stats()
 	was := a.outage

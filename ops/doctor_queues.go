@@ -347,17 +347,19 @@ func (d queueCheck) backlog(r rosterRows, settings center.Settings) {
 	}
 	d.list(condition.BacklogStuck, "the oldest item stays the oldest, and the backlog does not become less",
 		withTrend(BacklogStuck))
-	if growing := withTrend(BacklogGrowing); len(growing) > 0 && !slices.ContainsFunc(r.servers, ServerRecord.failing) {
-		d.advise(condition.BacklogGrowing, limitHint(settings), "more items come than are executed: %s", human.First(growing, 5))
+	growing := withTrend(BacklogGrowing)
+	if len(growing) > 0 && !slices.ContainsFunc(r.servers, ServerRecord.failing) { // FAILING says why
+		d.advise(condition.BacklogGrowing, limitHint(settings), "more items come than are executed: %s",
+			human.First(growing, 5))
 	}
 }
 
 // limitHint says which limits may be why a backlog grows; empty if the task type has none.
 func limitHint(s center.Settings) string {
+	names := []string{"rate_per_second", "queue_rate_per_second", "max_in_flight", "queue_max_in_flight"}
 	var limits []string
 	for _, r := range s.Records() {
-		if slices.Contains([]string{"rate_per_second", "queue_rate_per_second", "max_in_flight", "queue_max_in_flight"}, r.Name) &&
-			r.Text != "0" {
+		if slices.Contains(names, r.Name) && r.Text != "0" {
 			limits = append(limits, fmt.Sprintf("%s (%s)", r.Name, r.Text))
 		}
 	}
