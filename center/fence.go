@@ -105,9 +105,9 @@ func Fence(ctx context.Context, tx Tx) error {
 	return sqldb.Wrap(err, "fence %s$%s", b.TaskType, b.OwnSign)
 }
 
-// lostSince adds ErrFenced to the error of a statement whose context was cancelled because the server has lost the queue
-// of the batch. The statement does not reach the fence then, or its reply is not waited for. A commit whose outcome is
-// unknown stays unknown: the fence may have let it pass before.
+// lostSince adds ErrFenced to the error of a statement whose context was cancelled because the server has lost the
+// queue of the batch. The statement does not reach the fence then, or its reply is not waited for. A commit whose
+// outcome is unknown stays unknown: the fence may have let it pass before.
 func lostSince(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if err == nil || errors.Is(err, ErrFenced) || errors.Is(err, ErrUnknownCommit) || !errors.Is(cause, ErrFenced) {
@@ -249,7 +249,8 @@ func SaveCursor(ctx context.Context) error {
 	if b.data != nil {
 		rows = b.data.fence(b.TaskType, b.Server)
 	}
-	err = rows.DB.Retry(ctx, func() (bool, error) { return true, b.saveCursor(ctx, sqldb.Single{Pool: rows.DB.Dealers}, rows) })
+	one := sqldb.Single{Pool: rows.DB.Dealers}
+	err = rows.DB.Retry(ctx, func() (bool, error) { return true, b.saveCursor(ctx, one, rows) })
 	if b.data != nil && errors.Is(err, ErrFenced) {
 		b.data.forget(b.TaskType, b.Queue)
 	}

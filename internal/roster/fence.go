@@ -67,7 +67,8 @@ func (f Fence) Check(ctx context.Context, q QueueEpoch) error {
 // row, with its parameters, and lock ends the SELECT.
 //
 // The row is looked up by its key, and compared here: see HoldByWriting.
-func (f Fence) compareOwner(ctx context.Context, tx sqldb.Queryer, q QueueEpoch, and, lock string, params ...any) error {
+func (f Fence) compareOwner(ctx context.Context, tx sqldb.Queryer, q QueueEpoch, and, lock string, params ...any,
+) error {
 	type owned struct {
 		ID    string
 		Epoch int64

@@ -28,6 +28,6 @@ func (s Single) exec(ctx context.Context, query string, args []any) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	defer conn.Close() //nolint:errcheck // it gives the connection back
+	defer conn.Close() // it gives the connection back
 	return Affected(conn.ExecContext(ctx, query, args...))
 }
