@@ -189,7 +189,10 @@ func (d *dealer) work(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err := d.p.link.stands(ctx); err != nil {
+	for d.p.w.isHung(d.task) && !d.p.link.isDead() && ctx.Err() == nil {
+		time.Sleep(time.Second)
+	}
+	if err := errors.Join(ctx.Err(), d.p.link.stands(ctx)); err != nil {
 		return err
 	}
 	if d.p.w.isOut(d.task) {

@@ -28,23 +28,36 @@ func draw(seed uint64) *history {
 		Rand: rand.New(rand.NewPCG(seed, 3)), h: &history{seed: seed}, kinds: map[string]bool{},
 	}
 	d.length = time.Duration(40+d.IntN(100)) * time.Second
-	d.h.processes, d.h.data = 2+d.IntN(3), d.IntN(2)
+	d.h.processes, d.h.data = 2+d.IntN(3), d.IntN(3)
 	if d.maybe(20) {
 		d.h.returns = d.seconds(5, 30)
 	}
 	if d.maybe(20) {
 		d.h.retention = d.seconds(5, 60)
 	}
+	if d.maybe(20) {
+		d.h.others = 1 + d.IntN(2)
+		if d.maybe(50) {
+			d.h.forgets = d.seconds(5, 60)
+		}
+	}
+	part := []int{6, 20, 33}[d.IntN(3)] // of the verbs, in percent
+	runs := []int{0, 25, 85}[d.IntN(3)] // of the tasks
 	for _, kind := range stepKinds {
 		d.kinds[kind.name] = d.IntN(100) < 40
 	}
 	for _, verb := range ops.Verbs() {
-		if d.IntN(3) == 0 && unplayed[verb.Name] == "" {
+		if d.maybe(part) && unplayed[verb.Name] == "" {
 			d.verbs = append(d.verbs, verb)
 		}
 	}
 	for i := range 1 + d.IntN(3) {
-		d.h.tasks = append(d.h.tasks, d.task(fmt.Sprintf("t%d", i)))
+		d.h.tasks = append(d.h.tasks, d.task(fmt.Sprintf("t%d", i), runs))
+	}
+	if d.h.others > 0 {
+		t := d.task("t9", 0)
+		t.words = append(t.words, "other")
+		d.h.tasks = append(d.h.tasks, t)
 	}
 	for _, t := range d.h.tasks {
 		d.step(0, "items", t.name, fmt.Sprint(10+d.IntN(60)), d.fate(t))
@@ -74,7 +87,12 @@ func (d *drawing) seconds(least, most int) time.Duration {
 	return time.Duration(least*1000+d.IntN((most-least)*1000)) * time.Millisecond
 }
 
-func (d *drawing) process() string { return string(rune('a' + d.IntN(d.h.processes))) }
+func (d *drawing) process() string {
+	if d.h.others > 0 && d.maybe(20) {
+		return string(rune('m' + d.IntN(d.h.others)))
+	}
+	return string(rune('a' + d.IntN(d.h.processes)))
+}
 
 func (d *drawing) taskSpec() taskSpec { return d.h.tasks[d.IntN(len(d.h.tasks))] }
 
@@ -90,13 +108,13 @@ var optional = []string{
 	"processor_type=NOTSLEEP", "max_in_flight=4", "max_queues_per_server=3", "max_servers=2", "queue_max_in_flight=1",
 	"queue_rate_per_second=5", "rate_per_second=20", "count_in_outage=true", "on_dead=PASS", "batch_timeout=5s",
 	"splittable=true", "splittable=true", "max_recoveries=2", "failing_after=3", "sleep_time_interval=1s", "drain_timeout=10s",
-	"database=d0", "database=d0", "takes=3s", "stall_after=20s", "peeks", "counts", "counts", "balance=LOAD", "require=zone=x",
+	"database=d0", "database=d0", "database=d1", "takes=3s", "stall_after=20s", "peeks", "counts", "counts", "balance=LOAD", "require=zone=x",
 	"prefer=zone=y", "spread=zone", "permit_run_start_time=0/20~*~*~*~*~?",
 	"permit_run_end_time=10/20~*~*~*~*~?",
 }
 
-// task draws a task that a worker accepts.
-func (d *drawing) task(name string) taskSpec {
+// task draws a task that a worker accepts, and that works in runs with a chance in percent.
+func (d *drawing) task(name string, runs int) taskSpec {
 	for {
 		words := []string{
 			d.one("intx", "intx", "fence", "plain"), fmt.Sprintf("queues=%d", 1+d.IntN(6)), "sleep_time_nodata=2s",
@@ -106,18 +124,19 @@ func (d *drawing) task(name string) taskSpec {
 		if d.maybe(50) {
 			words = append(words, "heartbeat_interval=1s", "judge_dead_interval=5s")
 		}
-		if d.maybe(25) {
+		if d.maybe(runs) {
 			words = append(words, "mode=RUN")
-			if d.maybe(60) {
+			switch upstreams := d.upstreams(); {
+			case len(upstreams) > 0 && d.maybe(60):
+				words = append(words, "after="+strings.Join(upstreams, ","))
+			case d.maybe(60):
 				words = append(words, fmt.Sprintf("every=%ds", 10+d.IntN(50)))
-			} else if n := len(d.h.tasks); n > 0 && slices.Contains(d.h.tasks[n-1].words, "mode=RUN") {
-				words = append(words, "after="+d.h.tasks[n-1].name)
 			}
 		}
 		seen := map[string]bool{}
 		for range d.IntN(6) {
 			word := optional[d.IntN(len(optional))]
-			if name, _, _ := strings.Cut(word, "="); !seen[name] && (name != "database" || d.h.data > 0) {
+			if name, _, _ := strings.Cut(word, "="); !seen[name] && (name != "database" || word <= fmt.Sprintf("database=d%d", d.h.data-1)) {
 				words, seen[name] = append(words, word), true
 			}
 		}
@@ -126,6 +145,16 @@ func (d *drawing) task(name string) taskSpec {
 			return spec
 		}
 	}
+}
+
+// upstreams draws some of the tasks that work in runs.
+func (d *drawing) upstreams() (names []string) {
+	for _, t := range d.h.tasks {
+		if slices.Contains(t.words, "mode=RUN") && d.maybe(80) {
+			names = append(names, t.name+d.one("", "", "~FINISHED"))
+		}
+	}
+	return names
 }
 
 // accepted reports whether the options of a task do not contradict each other.
@@ -193,7 +222,11 @@ var stepKinds = []stepKind{
 	{"stop", 3, func(d *drawing, at time.Duration) {
 		p := d.process()
 		d.step(at, "stop", p)
-		d.step(at+d.seconds(1, 40), "go", p)
+		long := d.seconds(1, 40)
+		if d.maybe(20) {
+			long = d.seconds(40, 150)
+		}
+		d.step(at+long, "go", p)
 	}},
 	{"slow", 2, func(d *drawing, at time.Duration) {
 		p := d.process()
@@ -211,11 +244,25 @@ var stepKinds = []stepKind{
 		d.step(at+d.seconds(1, 40), "link", p, "ok")
 	}},
 	{"clock", 2, func(d *drawing, at time.Duration) {
-		d.step(at, "clock", (time.Duration(d.IntN(60)-30) * time.Second).String())
+		by := time.Duration(d.IntN(60)-30) * time.Second
+		if d.maybe(40) {
+			by = time.Duration(d.IntN(400)-200) * 24 * time.Hour
+		}
+		d.step(at, "clock", by.String())
+		if d.maybe(50) { // it was a mistake
+			d.step(at+d.seconds(1, 60), "clock", (-by).String())
+		}
 	}},
 	{"loss", 1, func(d *drawing, at time.Duration) {
 		d.step(at, "backup")
 		d.step(at+d.seconds(1, 20), "restore")
+	}},
+	{"data lost", 2, func(d *drawing, at time.Duration) {
+		if d.h.data > 0 {
+			f := dataName(d.IntN(d.h.data))
+			d.step(at, "down", f)
+			d.step(at+d.seconds(2, 60), "up", f)
+		}
 	}},
 	{"outage", 2, func(d *drawing, at time.Duration) {
 		t := d.taskSpec().name

@@ -24,6 +24,7 @@ type file struct {
 	mu     sync.Mutex
 	writer *conn     // that has the turn
 	heard  time.Time // when the writer's last statement ended
+	down   bool      // nobody can reach it
 	conns  map[*conn]bool
 }
 
@@ -60,6 +61,18 @@ func (f *file) take(ctx context.Context, c *conn) error {
 			return errBusy
 		case <-look.C:
 			f.throwOut()
+		}
+	}
+}
+
+// setDown lets the database go down, which closes all connections of processes, or come back.
+func (f *file) setDown(down bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.down = down
+	for c := range f.conns {
+		if down && !c.link.patient {
+			f.breakLocked(c)
 		}
 	}
 }

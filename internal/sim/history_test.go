@@ -18,7 +18,9 @@ import (
 //	data 1                                    data databases, d0 and so on
 //	returns 15s                               for how long a process that leaves keeps its queues for its name
 //	retention 20s                             for how long the database keeps history
-//	task t0 Keyed Ordered intx queues=4 ...   what the dealer offers, how it writes, and the settings, with ~ for a space
+//	others 1 5s                               processes m and so on, of another environment, and their retention
+//	task t0 Keyed Ordered intx queues=4 ...   what the dealer offers, how it writes, and the settings, with ~ for a space;
+//	                                          other: it is one of the other environment
 //	12s kill a                                a step; world.take has all of them
 type history struct {
 	seed      uint64
@@ -26,6 +28,8 @@ type history struct {
 	data      int
 	returns   time.Duration
 	retention time.Duration
+	others    int
+	forgets   time.Duration // the retention of the others
 	tasks     []taskSpec
 	steps     []step
 }
@@ -54,6 +58,9 @@ func (h *history) String() string {
 	}
 	if h.retention > 0 {
 		fmt.Fprintf(&b, "retention %s\n", h.retention)
+	}
+	if h.others > 0 {
+		fmt.Fprintf(&b, "others %d %s\n", h.others, h.forgets)
 	}
 	for _, t := range h.tasks {
 		fmt.Fprintf(&b, "task %s %s\n", t.name, strings.Join(t.words, " "))
@@ -96,6 +103,10 @@ func (h *history) add(words []string) (err error) {
 		h.returns, err = time.ParseDuration(words[1])
 	case "retention":
 		h.retention, err = time.ParseDuration(words[1])
+	case "others":
+		if h.others, err = strconv.Atoi(words[1]); err == nil && len(words) > 2 {
+			h.forgets, err = time.ParseDuration(words[2])
+		}
 	case "task":
 		h.tasks = append(h.tasks, taskSpec{words[1], words[2:]})
 	default:
@@ -132,6 +143,8 @@ func (s taskSpec) task() (*task, error) {
 			t.writes = word
 		case word == "peeks":
 			t.peeks = true
+		case word == "other":
+			t.env = otherEnv
 		case word == "counts":
 			t.counts = true
 		default:

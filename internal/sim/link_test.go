@@ -26,7 +26,7 @@ type link struct {
 	stopped chan struct{} // closed when the process goes on; nil while it runs
 	killed  chan struct{} // closed when the process is killed
 
-	statements int // that have passed
+	passed sent
 
 	// The oracle's: its connections notice at once that the database has closed them, and wait long for their turn.
 	patient bool
@@ -37,6 +37,29 @@ type trouble struct {
 	delay              time.Duration // the longest
 	lose, reply, abort float64       // the request is lost; the reply is; the database rolls the transaction back
 	cut                bool          // nothing passes
+}
+
+// sent counts the statements that have passed: all, those of heartbeats, and the other ones to the roster that are not
+// of dealers.
+type sent struct{ all, beats, store int }
+
+func (l *link) sent() sent {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.passed
+}
+
+// count counts a statement of a connection.
+func (l *link) count(role sqldb.Role) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.passed.all++
+	switch role {
+	case sqldb.RoleHeartbeat:
+		l.passed.beats++
+	case sqldb.RoleStore:
+		l.passed.store++
+	}
 }
 
 func newLink(seed uint64) *link {
@@ -122,7 +145,6 @@ func (l *link) pass(ctx context.Context, commit bool) (fate, time.Duration, erro
 		return losesRequest, 0, err
 	}
 	l.mu.Lock()
-	l.statements++
 	t, fate := l.trouble, arrives
 	delay, chance := time.Duration(0), l.rng.Float64()
 	if t.delay > 0 {
@@ -175,6 +197,9 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	c.file.mu.Lock()
 	defer c.file.mu.Unlock()
+	if c.file.down && !c.link.patient {
+		return nil, reset("dial")
+	}
 	made, err := c.Connector.Connect(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil, err
@@ -226,6 +251,7 @@ func (c *conn) run(ctx context.Context, op string, write bool, do func() error) 
 	case c.aborted:
 		return errBusy
 	}
+	c.link.count(c.role)
 	fate, _, err := c.link.pass(ctx, false)
 	switch {
 	case err != nil || fate == losesRequest:

@@ -30,14 +30,26 @@ import (
 //	ready         every process that runs has its lease
 //	leave         a process that is told to leave does so, without an error
 //	by itself     no process ends by itself
+//	loss          no process finds that history was lost, unless it was
+//	passed        a cursor passes no item that is neither done nor dead
+//	born          a run that nobody has named yet is not paused, cancelled or acknowledged, and has not begun before it was made
+//	slots         a trigger that is active makes a run of each slot, or notes that it has missed the slot
+//	told          somebody is told of a fault that lasts, by name (drill_test.go)
 //
-// The first two and the last one hold at each moment, the others at the end.
+// "at once", "two owners", "by itself", "loss", "passed" and "born" hold at each moment, the others at the end.
 
 // oracle remembers what it has seen.
 type oracle struct {
 	w      *world
 	owners map[string]string // by queue and epoch
+	runs   map[string]bool   // that it has seen
+	fired  map[string]bool   // slots that have a run
+	fires  map[string]int64  // how many, by trigger
 	lossAt time.Time
+}
+
+func newOracle(w *world) *oracle {
+	return &oracle{w: w, owners: map[string]string{}, runs: map[string]bool{}, fired: map[string]bool{}, fires: map[string]int64{}}
 }
 
 // sample checks what holds at each moment.
@@ -45,6 +57,15 @@ func (o *oracle) sample() error {
 	if o.lossAt != o.w.lossAt { // nobody has noticed the loss yet (H8)
 		o.lossAt, o.owners = o.w.lossAt, map[string]string{}
 	}
+	for _, check := range []func() error{o.sampleOwners, o.sampleLoss, o.sampleCursors, o.sampleRuns} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *oracle) sampleOwners() error {
 	return o.each(o.w.oracle.center.DB(), `SELECT task_type || ' ' || queue_id || ' of ' || division || ', epoch ' || epoch, cur_server
 		FROM schedule_queue WHERE cur_server IS NOT NULL`, func(epoch, owner string) {
 		if before, known := o.owners[epoch]; known && before != owner {
@@ -52,6 +73,82 @@ func (o *oracle) sample() error {
 		}
 		o.owners[epoch] = owner
 	})
+}
+
+func (o *oracle) sampleLoss() error {
+	if !o.lossAt.IsZero() {
+		return nil
+	}
+	return o.each(o.w.oracle.center.DB(), `SELECT own_sign, COALESCE(lost_report, '') FROM schedule_environment WHERE epoch_floor > 0`, func(env, text string) {
+		o.w.breaks("loss: the epochs of %s rise although nothing was lost: %s", env, text)
+	})
+}
+
+// sampleCursors reads the cursors first and what is dead last: an item that is neither then was passed before.
+func (o *oracle) sampleCursors() error {
+	for _, t := range o.w.tasks {
+		if !t.offers.Cursored || t.inRuns() {
+			continue
+		}
+		db, query := o.w.oracle.center.DB(), `SELECT queue_index || ' ' || queue_total, cursor_value FROM schedule_queue
+			WHERE task_type = ? AND cursor_value <> ''`
+		if _, data := o.w.fileOf(t); data != "" {
+			continue
+		}
+		cursors := map[string]string{}
+		if err := o.each(db, query, func(part, cursor string) { cursors[part] = cursor }, t.name); err != nil {
+			return err
+		}
+		if len(cursors) == 0 {
+			continue
+		}
+		undone, err := o.undone(t)
+		if err != nil {
+			return err
+		}
+		for part, cursor := range cursors {
+			index, total, _ := strings.Cut(part, " ")
+			for _, id := range undone {
+				by := number(id)
+				if t.offers.Ordered {
+					by %= 7
+				}
+				if by%number(total) == number(index) && number(id) <= number(cursor) {
+					o.w.breaks("passed: the cursor of queue %s of %s of %s is at %s, and item %s is neither done nor dead",
+						index, total, t.name, cursor, id)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// sampleRuns looks at runs that were made since the last look, which came before the last step.
+func (o *oracle) sampleRuns() error {
+	err := o.each(o.w.oracle.center.DB(), `SELECT own_sign || ' ' || trigger_name || ' ' || task_type, scheduled_at FROM schedule_run
+		WHERE trigger_name IS NOT NULL`, func(trigger, at string) {
+		if !o.fired[trigger+" "+at] {
+			o.fired[trigger+" "+at] = true
+			o.fires[trigger]++
+		}
+	})
+	if err != nil {
+		return err
+	}
+	var seen []string
+	err = o.each(o.w.oracle.center.DB(), `SELECT run_id, CASE WHEN paused THEN 'paused ' ELSE '' END
+			|| CASE WHEN cancel_requested OR state = 'CANCELLED' THEN 'cancelled ' ELSE '' END
+			|| CASE WHEN acked_at IS NOT NULL OR acked_by <> '' THEN 'acknowledged ' ELSE '' END
+		FROM schedule_run`, func(id, said string) {
+		if said != "" && !o.runs[id] {
+			o.w.breaks("born: run %s is new and %sby nobody", id, said)
+		}
+		seen = append(seen, id)
+	})
+	for _, id := range seen {
+		o.runs[id] = true
+	}
+	return err
 }
 
 // each calls f for each row of two texts.
@@ -83,12 +180,14 @@ func (o *oracle) rest() error {
 	}
 	w.mu.Lock()
 	clear(w.out)
+	clear(w.hung)
 	w.mu.Unlock()
+	for _, f := range w.files() {
+		f.setDown(false)
+	}
 	var unrest []string
 	for began, n := time.Now(), 0; time.Since(began) < settled; n++ {
-		if !slices.ContainsFunc(w.all, func(p *process) bool { return p.alive.Load() }) {
-			w.start("z") // items may have ended all others
-		}
+		w.keepOne() // items may have ended all processes
 		if err := o.lift(); err != nil {
 			return err
 		}
@@ -120,47 +219,53 @@ func (o *oracle) rest() error {
 	return nil
 }
 
+// keepOne starts a process in each environment that has none.
+func (w *world) keepOne() {
+	for env, name := range map[string]string{"": "z", otherEnv: "o"} {
+		wanted := slices.ContainsFunc(w.tasks, func(t *task) bool { return t.env == env })
+		if wanted && !slices.ContainsFunc(w.all, func(p *process) bool { return p.alive.Load() && p.env == env }) {
+			w.start(name)
+		}
+	}
+}
+
 // lift undoes all pauses and limits, as an operator does.
 func (o *oracle) lift() error {
-	var pinned [][]string
+	type call struct {
+		env   string
+		words []string
+	}
+	var calls []call
+	add := func(env string, words ...string) { calls = append(calls, call{env, words}) }
 	for _, t := range o.w.tasks {
-		words := [][]string{
-			{"task_resume", "task=" + t.name},
-			{
-				"task_set", "task=" + t.name, "max_queues_per_server=0", "max_servers=0", "max_in_flight=0", "rate_per_second=0", "require=",
-				"prefer=", "spread=",
-			},
-		}
-		for _, verb := range words {
-			if _, err := o.w.operate(verb); err != nil {
-				return err
-			}
-		}
-	}
-	err := o.each(o.w.oracle.center.DB(), `SELECT task_type, queue_id FROM schedule_assignment WHERE pin <> ''`, func(task, queue string) {
-		pinned = append(pinned, []string{"queue_unpin", "task=" + task, "queue=" + queue})
-	})
-	if err != nil {
-		return err
-	}
-	for _, verb := range pinned {
-		if _, err := o.w.operate(verb); err != nil {
-			return err
-		}
-	}
-	for _, names := range []string{"worker", "trigger", "open run", "open backfill"} {
-		list, err := o.w.named(o.w.t.Context(), names, "")
+		add(t.env, "task_resume", "task="+t.name)
+		add(t.env, "task_set", "task="+t.name, "max_queues_per_server=0", "max_servers=0", "max_in_flight=0", "rate_per_second=0",
+			"require=", "prefer=", "spread=")
+		err := o.each(o.w.oracle.center.DB(), `SELECT task_type, queue_id FROM schedule_assignment WHERE pin <> '' AND task_type = ?`,
+			func(task, queue string) { add(t.env, "queue_unpin", "task="+task, "queue="+queue) }, t.name)
 		if err != nil {
 			return err
 		}
-		for _, name := range list {
-			verb := map[string][]string{
-				"worker": {"worker_resume", "worker=" + name}, "trigger": {"trigger_pause", "trigger=" + name}, "open run": {"run_resume", "run=" + name},
-				"open backfill": {"backfill_resume", "backfill=" + name},
-			}[names]
-			if _, err := o.w.operate(verb); err != nil {
+	}
+	for _, undo := range [][3]string{
+		{"worker", "worker_resume", "worker="},
+		{"trigger", "trigger_pause", "trigger="},
+		{"open run", "run_resume", "run="},
+		{"open backfill", "backfill_resume", "backfill="},
+	} {
+		for env := range o.w.ops {
+			list, err := o.w.named(o.w.t.Context(), env, undo[0], "")
+			if err != nil {
 				return err
 			}
+			for _, name := range list {
+				add(env, undo[1], undo[2]+name)
+			}
+		}
+	}
+	for _, c := range calls {
+		if _, err := o.w.operateIn(c.env, c.words...); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -227,13 +332,15 @@ func (o *oracle) unrest() (list []string, err error) {
 	}
 	ctx, cancel := context.WithTimeout(o.w.t.Context(), time.Minute)
 	defer cancel()
-	findings, err := o.w.ops.Diagnose(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range findings {
-		if f.Status == condition.Problem && slices.Contains(lasting, f.Kind) {
-			say("finding: %s %s", f.Kind, f.Text)
+	for _, client := range o.w.ops {
+		findings, err := client.Diagnose(ctx, "")
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range findings {
+			if f.Status == condition.Problem && !o.explained(f) {
+				say("finding: %s %s", f.Kind, f.Text)
+			}
 		}
 	}
 	return list, nil
@@ -242,7 +349,7 @@ func (o *oracle) unrest() (list []string, err error) {
 // unevenness says which tasks could be divided more evenly, and what another plan would move.
 func (o *oracle) unevenness() (list []string, err error) {
 	for _, t := range o.w.tasks {
-		preview, err := o.w.ops.Queues().Plan(o.w.t.Context(), t.name, ops.Scenario{})
+		preview, err := o.w.ops[t.env].Queues().Plan(o.w.t.Context(), t.name, ops.Scenario{})
 		if err != nil {
 			return nil, err
 		}
@@ -262,16 +369,6 @@ func (o *oracle) unevenness() (list []string, err error) {
 		}
 	}
 	return list, nil
-}
-
-// lasting are the kinds of problems that must be over when everything is at rest. The others stay until an operator
-// has looked at them, or are known from an event that is younger than they last.
-var lasting = []string{
-	condition.Unserved.Name, condition.NoOwner.Name, condition.Orphan.Name, condition.LateHandover.Name, condition.Failing.Name,
-	condition.QueueFailing.Name, condition.ServerSilent.Name, condition.NoEligible.Name, condition.Stalled.Name, condition.NoFetch.Name,
-	condition.RunOverdue.Name, condition.RunStalled.Name, condition.TriggerLate.Name, condition.TriggerError.Name,
-	condition.Hung.Name, condition.SettingsInvalid.Name, condition.SettingsGone.Name, condition.PlannerVersion.Name,
-	condition.DataAhead.Name, condition.Unreachable.Name, condition.BacklogStuck.Name, condition.InvalidValue.Name,
 }
 
 // undone returns the items of a task in mode CONTINUOUS that are neither done nor dead.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dutyrota/rota/ops"
 )
@@ -20,6 +21,12 @@ func (h *history) features() []string {
 	if h.retention > 0 {
 		has["retention"] = true
 	}
+	if h.others > 0 {
+		has["others"] = true
+	}
+	if h.forgets > 0 {
+		has["retention of others"] = true
+	}
 	for _, t := range h.tasks {
 		for _, word := range t.words {
 			has[optionOf(word)] = true
@@ -34,7 +41,12 @@ func (h *history) features() []string {
 			has["link "+name] = true
 		case "items":
 			has["item "+s.words[len(s.words)-1]] = true
-		case "go", "back", "backup":
+		case "clock":
+			if d, err := time.ParseDuration(s.words[1]); err == nil && d.Abs() > time.Hour {
+				has["clock, by days"] = true
+			}
+			has[verb] = true
+		case "go", "back", "up", "backup":
 		default:
 			has[verb] = true
 		}
@@ -72,7 +84,8 @@ func allFeatures() []string {
 	list := []string{
 		"Keyed", "Paged", "Ordered", "Discarder", "Cursored", "SetSelector", "intx", "fence", "plain", "mode=RUN", "every", "after",
 		"returns", "retention", "judge_dead_interval", "start", "kill", "leave", "stop", "link delay", "link lose", "link reply", "link abort",
-		"link cut", "clock", "restore", "out", "item " + fateOnce, "item " + fatePoison, "item " + fateKiller,
+		"link cut", "clock", "clock, by days", "restore", "out", "down", "others", "other",
+		"retention of others", "item " + fateOnce, "item " + fatePoison, "item " + fateKiller,
 	}
 	for _, word := range optional {
 		list = append(list, optionOf(word))

@@ -37,6 +37,7 @@ func (h *history) shorter() (list []*history) {
 	without := func(drop func(*history)) {
 		c := &history{
 			seed: h.seed, processes: h.processes, data: h.data, returns: h.returns, retention: h.retention,
+			others: h.others, forgets: h.forgets,
 			tasks: slices.Clone(h.tasks), steps: slices.Clone(h.steps),
 		}
 		drop(c)
@@ -54,6 +55,9 @@ func (h *history) shorter() (list []*history) {
 		for i, t := range h.tasks {
 			without(func(c *history) {
 				c.tasks = slices.Delete(c.tasks, i, i+1)
+				if slices.Contains(t.words, "other") {
+					c.others = 0
+				}
 				c.steps = slices.DeleteFunc(c.steps, func(s step) bool { return s.names(t.name) })
 			})
 		}
@@ -69,7 +73,7 @@ func (h *history) shorter() (list []*history) {
 	}
 	for i, t := range h.tasks {
 		for k, word := range t.words {
-			if strings.HasPrefix(word, "queues=") {
+			if strings.HasPrefix(word, "queues=") || word == "other" {
 				continue
 			}
 			without(func(c *history) {

@@ -33,17 +33,18 @@ func play(t *testing.T, h *history) (r result) {
 			w.close()
 			r.broken, r.trace = w.broken, w.trace
 		}()
-		o := &oracle{w: w, owners: map[string]string{}}
+		o := newOracle(w)
 		if err := w.playSteps(o); err != nil {
 			w.breaks("the play itself: %v", err)
 			return
 		}
-		err := o.rest()
-		if err == nil {
-			err = o.verdict()
-		}
-		if err != nil {
-			w.breaks("the play itself: %v", err)
+		for _, phase := range []func() error{o.rest, o.quiet, o.slots, o.drill, o.rest, o.verdict} {
+			if err := phase(); err != nil {
+				w.breaks("the play itself: %v", err)
+			}
+			if len(w.broken) > 0 {
+				break
+			}
 		}
 		o.leave()
 	})
@@ -82,6 +83,9 @@ func (w *world) playSteps(o *oracle) error {
 	for i := range w.h.processes {
 		w.start(string(rune('a' + i)))
 	}
+	for i := range w.h.others {
+		w.start(string(rune('m' + i)))
+	}
 	for len(steps) > 0 {
 		next := w.began.Add(steps[0].at)
 		if wait := min(time.Second, time.Until(next)); wait > 0 {
@@ -90,6 +94,9 @@ func (w *world) playSteps(o *oracle) error {
 				return fmt.Errorf("look at the roster: %w", err)
 			}
 			continue
+		}
+		if err := o.sampleRuns(); err != nil { // before a verb can change a new run
+			return err
 		}
 		if err := w.take(steps[0]); err != nil {
 			return err

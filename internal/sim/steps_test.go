@@ -1,15 +1,11 @@
 package sim
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/dutyrota/rota/ops"
-	"github.com/dutyrota/rota/runs"
 )
 
 // take takes a step. An error is one of the text, not of the roster.
@@ -42,6 +38,13 @@ func (w *world) take(s step) error {
 		return w.roster.backup(w.t.Context(), w.roster.path+".backup")
 	case "restore":
 		return w.restore()
+	case "down", "up":
+		for i, f := range w.data {
+			if args[0] == dataName(i) {
+				f.setDown(verb == "down")
+			}
+		}
+		return nil
 	case "out", "back":
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -50,7 +53,7 @@ func (w *world) take(s step) error {
 	case "items":
 		return w.addItems(args)
 	case "verb":
-		said, err := w.operate(args)
+		said, err := w.operate(args...)
 		w.note("verb: %s", said)
 		return err
 	}
@@ -179,108 +182,4 @@ func (w *world) inItems(t *task, do func(exec func(string, ...any) error) error)
 		return err
 	}
 	return tx.Commit()
-}
-
-// operate calls a verb of package ops: its name with _ for spaces, and values by the names of the arguments. The value
-// ?n is the n-th of what the argument can name. It returns what was done, or why the verb refuses.
-func (w *world) operate(words []string) (said string, err error) {
-	verb := ops.Find(strings.ReplaceAll(words[0], "_", " "))
-	if verb == nil {
-		return "", fmt.Errorf("there is no verb %s", words[0])
-	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
-	defer cancel()
-	c := verb.Call()
-	for _, word := range words[1:] {
-		name, value, _ := strings.Cut(word, "=")
-		a, err := argument(verb, name)
-		if err != nil {
-			return "", err
-		}
-		if n, picked := strings.CutPrefix(value, "?"); picked {
-			if value, err = w.pick(ctx, a.Names, n, words); err != nil || value == "" {
-				return fmt.Sprintf("there is no %s to name: %v", a.Names, err), nil
-			}
-		}
-		if err := c.Add(a, value); err != nil {
-			return "refused: " + err.Error(), nil
-		}
-	}
-	change, err := c.Prepare(ctx, w.ops)
-	if err != nil {
-		return "refused: " + err.Error(), nil
-	}
-	done, err := change.Do(ctx, "sim")
-	return fmt.Sprint(done, err), nil
-}
-
-func argument(v *ops.Verb, name string) (ops.Arg, error) {
-	for _, a := range v.Args {
-		if a.Name == name {
-			return a, nil
-		}
-	}
-	return ops.Arg{}, fmt.Errorf("verb %s has no argument %s", v.Name, name)
-}
-
-// pick returns one of the things that an argument can name.
-func (w *world) pick(ctx context.Context, names, n string, words []string) (string, error) {
-	k, err := strconv.Atoi(n)
-	if err != nil {
-		return "", err
-	}
-	taskType := ""
-	for _, word := range words {
-		if value, of := strings.CutPrefix(word, "task="); of {
-			taskType = value
-		}
-	}
-	list, err := w.named(ctx, names, taskType)
-	if err != nil || len(list) == 0 {
-		return "", err
-	}
-	return list[k%len(list)], nil
-}
-
-func (w *world) named(ctx context.Context, names, taskType string) (list []string, err error) {
-	switch names {
-	case "queue":
-		queues, err := w.ops.Queues().List(ctx, ops.QueueFilter{TaskType: taskType})
-		for _, q := range queues {
-			list = append(list, q.QueueID)
-		}
-		return list, err
-	case "worker":
-		servers, err := w.ops.Servers().List(ctx, ops.ServerFilter{TaskType: taskType})
-		for _, s := range servers {
-			list = append(list, s.UUID)
-		}
-		return list, err
-	case "item":
-		items, err := w.ops.Items().List(ctx, ops.ItemFilter{TaskType: taskType}, 100)
-		for _, i := range items {
-			list = append(list, i.ItemKey)
-		}
-		return list, err
-	case "trigger":
-		triggers, err := w.ops.Triggers().List(ctx, runs.TriggerFilter{})
-		for _, t := range triggers {
-			list = append(list, t.Name)
-		}
-		return list, err
-	case "open backfill", "paused backfill":
-		backfills, err := w.ops.Backfills().List(ctx, runs.BackfillFilter{}, 100)
-		for _, b := range backfills {
-			list = append(list, b.ID)
-		}
-		return list, err
-	}
-	if strings.HasSuffix(names, "run") {
-		all, err := w.ops.Runs().List(ctx, runs.Filter{}, 100)
-		for _, r := range all {
-			list = append(list, r.ID)
-		}
-		return list, err
-	}
-	return nil, fmt.Errorf("the simulator cannot name a %s", names)
 }

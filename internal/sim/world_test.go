@@ -25,6 +25,7 @@ import (
 // task is a task type of a history, as each process serves it.
 type task struct {
 	name     string
+	env      string   // its environment: that of the first processes is empty
 	words    []string // of the history: what offers and writes say
 	offers   processor.Capabilities
 	writes   string // intx, fence or plain
@@ -45,6 +46,7 @@ func (t *task) inRuns() bool { return t.settings.Mode == center.ModeRun }
 type process struct {
 	w       *world
 	name    string
+	env     string
 	link    *link
 	center  *center.Center
 	stop    context.CancelFunc
@@ -64,8 +66,8 @@ type world struct {
 	tasks  []*task
 	links  uint64 // that were made
 	all    []*process
-	oracle *process // reads and changes the roster as an operator does, over a link without trouble
-	ops    *ops.Client
+	oracle *process               // reads and changes the roster as an operator does, over a link without trouble
+	ops    map[string]*ops.Client // by environment
 	began  time.Time
 
 	mu     sync.Mutex
@@ -73,6 +75,7 @@ type world struct {
 	calls  map[*call]bool
 	tries  map[string]int
 	out    map[string]bool // tasks whose calls fail
+	hung   map[string]bool // tasks whose calls do not end
 	lossAt time.Time       // when the database last fell back
 	trace  []string
 	broken []string // rules, the first one first
@@ -138,6 +141,12 @@ func (w *world) isOut(t *task) bool {
 	return w.out[t.name]
 }
 
+func (w *world) isHung(t *task) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.hung[t.name]
+}
+
 // enter notes the begin of a call. No other process may execute one of its items: each trusts that it owns the queue.
 // A process that stands still, or has been killed, is not executing.
 func (w *world) enter(p *process, t *task, b center.Batch, items []item) *call {
@@ -172,7 +181,7 @@ func (w *world) exit(c *call) {
 func (w *world) start(name string) {
 	w.links++
 	ctx, cancel := context.WithCancel(w.t.Context())
-	p := &process{w: w, name: name, link: newLink(w.h.seed*1000 + w.links), stop: cancel, done: make(chan struct{})}
+	p := &process{w: w, name: name, env: envOf(name), link: newLink(w.h.seed*1000 + w.links), stop: cancel, done: make(chan struct{})}
 	p.alive.Store(true)
 	w.all = append(w.all, p)
 	go func() {
@@ -194,12 +203,17 @@ func (p *process) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, p.center.Close()) }()
 	var tasks []manager.Task
 	for _, t := range p.w.tasks {
-		tasks = append(tasks, manager.Serve(t.name, &dealer{t, p}, t.settings))
+		if t.env == p.env {
+			tasks = append(tasks, manager.Serve(t.name, &dealer{t, p}, t.settings))
+		}
+	}
+	retention := p.w.h.retention
+	if p.env == otherEnv {
+		retention = p.w.h.forgets
 	}
 	m, err := manager.New(p.center, manager.Config{
 		Grace: time.Second, NoHints: true, Logger: slog.New(logHandler{p}), Name: p.name, ReturnWithin: p.w.h.returns,
-		Retention: p.w.h.retention,
-		Labels:    map[string]string{"zone": zoneOf(p.name)}, Weight: weightOf(p.name),
+		Retention: retention, Labels: map[string]string{"zone": zoneOf(p.name)}, Weight: weightOf(p.name),
 	}, tasks...)
 	if err != nil {
 		return err
@@ -210,7 +224,7 @@ func (p *process) run(ctx context.Context) (err error) {
 
 // open opens the roster and the data databases.
 func (p *process) open(ctx context.Context) (err error) {
-	p.center, err = center.Open(ctx, p.w.roster.database(p.link), center.Options{Logger: slog.New(logHandler{p})})
+	p.center, err = center.Open(ctx, p.w.roster.database(p.link), center.Options{OwnSign: p.env, Logger: slog.New(logHandler{p})})
 	if err != nil {
 		return err
 	}
@@ -220,6 +234,16 @@ func (p *process) open(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// otherEnv is the environment of the processes m, n and o, which use the same databases.
+const otherEnv = "OTHER"
+
+func envOf(process string) string {
+	if process >= "m" && process <= "o" {
+		return otherEnv
+	}
+	return ""
 }
 
 // zoneOf returns the value of the label zone of a process: x or y, by turns.
@@ -252,9 +276,7 @@ func (w *world) kill(p *process) {
 // statements returns how many statements the processes have sent.
 func (w *world) statements() (n int) {
 	for _, p := range w.all {
-		p.link.mu.Lock()
-		n += p.link.statements
-		p.link.mu.Unlock()
+		n += p.link.sent().all
 	}
 	return n
 }
@@ -299,7 +321,7 @@ func newWorld(t *testing.T, h *history, rosterTemplate, dataTemplate string) *wo
 	t.Helper()
 	w := &world{
 		t: t, h: h, rng: rand.New(rand.NewPCG(h.seed, 2)), calls: map[*call]bool{}, tries: map[string]int{},
-		out: map[string]bool{}, began: time.Now(),
+		out: map[string]bool{}, hung: map[string]bool{}, began: time.Now(),
 	}
 	clock.Store(0)
 	dir := memoryDir(t)
@@ -326,7 +348,11 @@ func newWorld(t *testing.T, h *history, rosterTemplate, dataTemplate string) *wo
 	if err := w.oracle.open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.ops = ops.New(w.oracle.center)
+	other, err := w.oracle.center.In(otherEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.ops = map[string]*ops.Client{"": ops.New(w.oracle.center), otherEnv: ops.New(other)}
 	return w
 }
 
