@@ -5,6 +5,7 @@ VULN_VERSION := v1.8.0
 NFPM_VERSION := v2.45.2
 CYCLONEDX_VERSION := v1.10.0
 ACTIONLINT_VERSION := v1.7.12
+TESTSUM_VERSION := v1.13.0
 
 # Tools are built into here; nothing outside the repository changes.
 BIN  := .bin
@@ -16,6 +17,7 @@ RECORD         := $(BIN)/engine-record
 NFPM           := $(BIN)/nfpm-$(NFPM_VERSION)/nfpm
 CYCLONEDX      := $(BIN)/cyclonedx-gomod-$(CYCLONEDX_VERSION)/cyclonedx-gomod
 ACTIONLINT     := $(BIN)/actionlint-$(ACTIONLINT_VERSION)/actionlint
+TESTSUM        := $(BIN)/gotestsum-$(TESTSUM_VERSION)/gotestsum
 
 # Most tests wait: for time limits, locks, processes and servers. More of them than cores run at a time.
 OVERLAP := -parallel 8
@@ -33,9 +35,11 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
 
 # Short tests explore less of the models, make fewer random histories, and run no variants of the suite. The simulator
-# plays the same histories each time, so that a change does not fail for what another one has broken.
-test: $(WITH_DATABASES) ## run the tests on all databases, in about eleven minutes on two cores; gets PostgreSQL, MySQL and MariaDB by itself, see internal/testdb
-	ROTA_SIM=1m ROTA_SIM_SEED=1 $(WITH_DATABASES) -- go test -short -p 3 $(OVERLAP) -timeout 60m ./...
+# plays the same histories each time, so that a change does not fail for what another one has broken. Go prints the
+# packages in the order of their names, so that the first line would come after minutes.
+test: $(WITH_DATABASES) $(TESTSUM) ## run the tests on all databases, in about eleven minutes on two cores; gets PostgreSQL, MySQL and MariaDB by itself, see internal/testdb
+	@echo "Tests on PostgreSQL, MySQL, MariaDB and SQLite, about eleven minutes on two cores. Each line is a package that has ended."
+	ROTA_SIM=1m ROTA_SIM_SEED=1 $(WITH_DATABASES) -- $(TESTSUM) --format standard-quiet -- -short -p 3 $(OVERLAP) -timeout 60m ./...
 
 quick: ## run the same on SQLite alone, in about two minutes on two cores
 	ROTA_TEST_DATABASES=sqlite go test -short $(OVERLAP) ./...
@@ -241,6 +245,9 @@ $(NFPM):
 
 $(CYCLONEDX):
 	GOBIN=$(abspath $(@D)) go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX_VERSION)
+
+$(TESTSUM):
+	GOBIN=$(abspath $(@D)) go install gotest.tools/gotestsum@$(TESTSUM_VERSION)
 
 $(ACTIONLINT):
 	GOBIN=$(abspath $(@D)) go install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
