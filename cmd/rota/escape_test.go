@@ -115,7 +115,7 @@ func sweepArgs(command, url string) (args []string) {
 // No output of any command has a control, format or bidi character of the database.
 func TestNoCommandPrintsHostileText(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newHostileRoster(t, url)
 		s.file("  settle: {queues: 4}\n  push: {queues: 1}\n")

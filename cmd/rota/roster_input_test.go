@@ -73,7 +73,7 @@ func TestCommandsWithoutSchema(t *testing.T) {
 
 func TestCommandsRefuseBadInput(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		s.runs()

@@ -44,7 +44,8 @@ mysql)
 		daemon command --initialize-insecure --init-file="$DIR/init"
 	}
 	serve() { daemon exec --skip-name-resolve $SERVE; }
-	# Usage: daemon exec|command OPTION ... Of the performance schema, only the list of sessions is on.
+	# Usage: daemon exec|command OPTION ... Of the performance schema, only the list of sessions is on. Tables without a
+	# file of their own, and no threads that spin for the log, take a seventh of the processor time away.
 	daemon() {
 		how=$1
 		shift
@@ -52,6 +53,7 @@ mysql)
 			--pid-file="$DIR/pid" --port="$PORT" --bind-address=127.0.0.1 --mysqlx=OFF --secure-file-priv= \
 			--skip-log-bin --innodb-flush-method=nosync --innodb-flush-log-at-trx-commit=1 --innodb-doublewrite=0 \
 			--innodb-buffer-pool-size=64M --innodb-redo-log-capacity=16M --innodb-fast-shutdown=2 \
+			--innodb-file-per-table=OFF --innodb-log-writer-threads=OFF \
 			--performance-schema-instrument=%=OFF --max-connections=300 --default-time-zone=+00:00 \
 			--character-set-server=utf8mb4 --collation-server=utf8mb4_bin "$@"
 	}

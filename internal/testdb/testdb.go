@@ -59,6 +59,16 @@ func Each(t *testing.T, f func(t *testing.T, url string)) {
 	}
 }
 
+// EachIfLong is Each, and with -short it runs f on SQLite alone. It is for tests of what is above the SQL, such as texts.
+func EachIfLong(t *testing.T, f func(t *testing.T, url string)) {
+	t.Helper()
+	if testing.Short() && slices.Contains(Kinds(t), SQLite) {
+		t.Run(SQLite, func(t *testing.T) { f(t, URL(t, SQLite)) })
+		return
+	}
+	Each(t, f)
+}
+
 // Kinds returns the kinds of database on which the tests of a package run. After [EveryEngine] these are PostgreSQL,
 // MySQL, MariaDB and SQLite. Without it one of MySQL and MariaDB is enough: MySQL, or MariaDB with -short, which makes
 // and drops a database in a quarter of the time. ROTA_TEST_DATABASES selects fewer; MySQL and MariaDB stand in for each
