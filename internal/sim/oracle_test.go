@@ -32,7 +32,7 @@ import (
 //	by itself     no process ends by itself
 //	loss          no process finds that history was lost, unless it was
 //	passed        a cursor passes no item that is neither done nor dead
-//	born          a run that nobody has named yet is not paused, cancelled or acknowledged, and has not begun before it was made
+//	born          a run that nobody has named yet is not paused, cancelled or acknowledged
 //	slots         a trigger that is active makes a run of each slot, or notes that it has missed the slot
 //	told          somebody is told of a fault that lasts, by name (drill_test.go)
 //
