@@ -93,8 +93,8 @@ const AlertNoEffect = "NO_EFFECT"
 // hour later, for as long as that lasts.
 const AlertLimit = "LIMIT"
 
-// AlertPage is the Kind of an Alert that says that a select returned an item twice. It is sent again half an hour later,
-// for as long as that lasts.
+// AlertPage is the Kind of an Alert that says that a select returned an item twice. It is sent again half an hour
+// later, for as long as that lasts.
 const AlertPage = "BAD_PAGE"
 
 // AlertKey is the Kind of an Alert that says that items of one order key are in two queues, so that they are in no

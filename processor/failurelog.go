@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// failureLog keeps the failed items of a queue, in memory and in the ItemStore. Executors use it without the lock of the
-// scheduler, and never while they hold that lock.
+// failureLog keeps the failed items of a queue, in memory and in the ItemStore. Executors use it without the lock of
+// the scheduler, and never while they hold that lock.
 type failureLog struct {
 	store ItemStore // nil keeps them in memory only
 	gate  *semaphore.Weighted

@@ -369,13 +369,15 @@ func (s sayings) add(task, status, name string) {
 }
 
 // readAlike compares what all readers of the tables say, and returns it. The doctor reads before and after the others: if
-// it says another thing the second time, because a condition has become older, all of them read again.
+// it says another thing the second time, because a condition has become older, all of them read again. They also do if a
+// busy machine has not checked everything in time, and a reader says so.
 func (s *testRoster) readAlike() sayings {
 	s.Helper()
 	for before := s.diagnose(); ; {
 		differences := s.compare(before)
 		after := s.diagnose()
-		if diff := cmp.Diff(tallies(before), tallies(after)); diff == "" {
+		late := slices.ContainsFunc(differences, func(d string) bool { return strings.Contains(d, notChecked) })
+		if diff := cmp.Diff(tallies(before), tallies(after)); diff == "" && !late {
 			for _, d := range differences {
 				s.Error(d)
 			}
@@ -384,6 +386,9 @@ func (s *testRoster) readAlike() sayings {
 		before = after
 	}
 }
+
+// notChecked is what a reader says that does not know.
+const notChecked = "ot checked for "
 
 func (s *testRoster) diagnose() (findings []condition.Condition) {
 	s.Helper()
@@ -412,10 +417,18 @@ func (s *testRoster) compare(findings []condition.Condition) (differences []stri
 	want := tallies(findings)
 	inTasks := maps.Clone(want)
 	delete(inTasks, "")
-	differ("rota task list -o json", inTasks, s.readRecords("task list -o json"))
-	differ("rota top -o json", inTasks, s.readRecords("top --once -o json"))
-	differ("rota task list", inTasks, s.readTable("task list"))
-	differ("rota top", inTasks, s.readTable("top --once"))
+	for _, args := range []string{"task list -o json", "top --once -o json"} {
+		said, unknown := s.readRecords(args)
+		differ("rota "+args, inTasks, said)
+		differences = append(differences, unknown...)
+	}
+	for _, args := range []string{"task list", "top --once"} {
+		text := s.run(args)
+		differ("rota "+args, inTasks, readTable(text))
+		if strings.Contains(text, notChecked) {
+			differences = append(differences, text)
+		}
+	}
 	for _, command := range []string{"task list", "top --once"} {
 		got := append(outside.FindStringSubmatch(s.run(command)), "", "")[1]
 		differ("rota "+command+" of no task type", judged.Outside(), got)
@@ -433,8 +446,8 @@ func (s *testRoster) compare(findings []condition.Condition) (differences []stri
 // outside is what a table says of no task type.
 var outside = regexp.MustCompile(`(?m)^Of no task type: (.*) \(rota doctor\)$`)
 
-// readRecords returns what the records of a command say of each task type that has anything.
-func (s *testRoster) readRecords(args string) sayings {
+// readRecords returns what the records of a command say of each task type that has anything, and which are not known.
+func (s *testRoster) readRecords(args string) (said sayings, unknown []string) {
 	s.Helper()
 	var list []struct {
 		TaskType        string `json:"task_type"`
@@ -442,7 +455,7 @@ func (s *testRoster) readRecords(args string) sayings {
 		NotChecked      string `json:"not_checked"`
 	}
 	s.must(json.Unmarshal([]byte(s.run(args)), &list))
-	said := sayings{}
+	said = sayings{}
 	for _, t := range list {
 		for _, name := range t.Problems {
 			said.add(t.TaskType, condition.Problem, name)
@@ -451,17 +464,16 @@ func (s *testRoster) readRecords(args string) sayings {
 			said.add(t.TaskType, condition.Note, name)
 		}
 		if t.Problems == nil || t.Notes == nil || t.NotChecked != "" {
-			s.Errorf("rota %s: %+v, want that it is known", args, t)
+			unknown = append(unknown, fmt.Sprintf("rota %s: %+v, want that it is known", args, t))
 		}
 	}
-	return said
+	return said, unknown
 }
 
 // readTable returns the same of a table, whose columns PROBLEMS and NOTES are the last ones.
-func (s *testRoster) readTable(args string) sayings {
-	s.Helper()
+func readTable(text string) sayings {
 	said := sayings{}
-	lines := strings.Split(s.run(args), "\n")
+	lines := strings.Split(text, "\n")
 	if len(lines) < 2 {
 		return said
 	}
