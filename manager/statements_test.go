@@ -74,10 +74,13 @@ func TestHandOverIsReadOnce(t *testing.T) {
 	views, polls := viewsAndPolls(proxy.Listen(func() {
 		o.change(`UPDATE schedule_queue SET req_server = 'other', req_since = clock_timestamp(), plan_version = r.plan_version FROM r WHERE queue_id = '0'`)
 		o.until("COUNT(*) = 1 FROM schedule_queue WHERE cur_server = 'other'")
-		o.beats()
+		for range 3 {
+			o.beats()
+		}
 	}))
-	if views != 1 || polls != 0 {
-		t.Errorf("the owner has read its queues %d times, and polled %d times, want 1, 0", views, polls)
+	// The reply to a heartbeat that was under way when it read them may make it read them once more.
+	if views < 1 || views > 2 || polls != 0 {
+		t.Errorf("the owner has read its queues %d times, and polled %d times, want 1 or 2, and 0", views, polls)
 	}
 	views, polls = viewsAndPolls(proxy.Listen(func() {
 		o.change(`UPDATE schedule_queue SET req_server = (SELECT uuid FROM schedule_server WHERE uuid <> 'other'), req_since = clock_timestamp(), plan_version = r.plan_version
