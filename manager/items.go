@@ -17,12 +17,19 @@ const storeTimeout = 5 * time.Second
 // itemStore keeps the processor's failed items in schedule_failed_item.
 type itemStore struct{ s *server }
 
-// Load implements processor.ItemStore.
-func (i itemStore) Load(ctx context.Context, q processor.Queue, most, mostDead int) (processor.LoadedItems, error) {
+// Any implements processor.ItemStore.
+func (i itemStore) Any(ctx context.Context, q processor.Queue) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	l, err := failures.Of(i.s.roster.Roster()).Load(ctx, i.s.taskType, q.ID, most, mostDead)
-	return processor.LoadedItems{Items: failedItems(l.Items), Dead: l.Dead, More: l.More}, err
+	return failures.Of(i.s.roster.Roster()).Any(ctx, i.s.taskType, q.ID)
+}
+
+// Started implements processor.ItemStore.
+func (i itemStore) Started(ctx context.Context, q processor.Queue) ([]processor.FailedItem, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	rows, err := failures.Of(i.s.roster.Roster()).Started(ctx, i.s.taskType, q.ID)
+	return failedItems(rows), err
 }
 
 // Find implements processor.ItemStore.

@@ -31,7 +31,7 @@ type configurer struct {
 	partition       int64 // the version of the queues under which the processor has loaded them (X6)
 }
 
-// reload makes the processor load its failed items again if a heartbeat's reply says that they have changed.
+// reload makes the processor select soon if a heartbeat's reply says that failed items have changed.
 func (c *configurer) reload(p roster.HeartbeatReply) {
 	if p.ItemVersion != c.itemVersion || p.PartitionVersion != c.partition {
 		c.itemVersion, c.partition = p.ItemVersion, p.PartitionVersion

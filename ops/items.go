@@ -174,7 +174,7 @@ func (it *Items) change(ctx context.Context, taskType string, keys []string, c i
 	return n, nil
 }
 
-// apply runs the statement for some items. It makes the workers read their items again, and records an event.
+// apply runs the statement for some items. It makes the workers select soon, and records an event.
 func (c itemChange) apply(ctx context.Context, l *roster.LockTx, keys []string) (n int, err error) {
 	n, err = l.Exec(ctx, c.statement+` WHERE task_type = ? AND own_sign = ? AND item_hash IN (`+sqldb.Marks(len(keys))+`)`,
 		append([]any{l.TaskType, l.OwnSign}, failures.Hashes(keys)...)...)
@@ -198,7 +198,7 @@ func lastOfChunk(ctx context.Context, l *roster.LockTx, after string) (hash stri
 		l.TaskType, l.OwnSign, after)
 }
 
-// itemsChanged raises the version that makes workers read the failed items again.
+// itemsChanged raises the version that makes workers select soon, from the start of their sources.
 func itemsChanged(ctx context.Context, l *roster.LockTx) error {
 	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET item_version = item_version + 1 WHERE task_type = ?
 		AND own_sign = ?`, l.TaskType, l.OwnSign)

@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -48,9 +47,8 @@ func cleanEvents(ctx context.Context, db *sqldb.DB, retention time.Duration) (in
 
 // Clean deletes failed items of all own_signs and task types that are past the retention by the database's clock: items
 // that died before it, and items that have been due for as long and that no worker has selected since. It returns their
-// number. One call deletes at most 1,000: call Clean periodically. Workers read their failed items again after their
-// next heartbeat (X6). If a select still returns an item that died, a worker then executes it as if it had never
-// failed.
+// number. One call deletes at most 1,000: call Clean periodically. If a select still returns an item that died, a
+// worker executes it again as if it had never failed (X6).
 func (it *Items) Clean(ctx context.Context, retention time.Duration) (deleted int, err error) {
 	type place struct{ TaskType, OwnSign string }
 	type key struct {
@@ -74,29 +72,12 @@ func (it *Items) Clean(ctx context.Context, retention time.Duration) (deleted in
 			break
 		}
 		var n int
-		n, err = cleanItems(ctx, it.c.roster.In(p.OwnSign), p.TaskType, due, hashes[p])
+		n, err = it.c.db.Exec(ctx, deleteItems+` WHERE task_type = ? AND own_sign = ? AND item_hash IN (`+
+			sqldb.Marks(len(hashes[p]))+`) AND `+due,
+			append([]any{p.TaskType, p.OwnSign}, hashes[p]...)...) // its time may have been changed meanwhile
 		deleted += n
 	}
 	return deleted, sqldb.Wrap(err, "clean schedule_failed_item")
-}
-
-// cleanItems deletes failed items that are due for as long as the condition says: their time may have been changed
-// since they were read. Without the new version a worker would go on with what it has in memory: an item would be dead
-// there, without a record that tells anybody, until its queue gets another owner.
-func cleanItems(ctx context.Context, r *roster.Roster, taskType, due string, hashes []any) (n int, err error) {
-	query := deleteItems + ` WHERE task_type = ? AND own_sign = ? AND item_hash IN (` + sqldb.Marks(len(hashes)) +
-		`) AND ` + due
-	args := append([]any{taskType, r.OwnSign}, hashes...)
-	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
-		if n, err = l.Exec(ctx, query, args...); err == nil && n > 0 {
-			err = itemsChanged(ctx, l)
-		}
-		return err
-	})
-	if errors.Is(err, roster.ErrUnknownTask) { // nobody works it
-		n, err = r.DB.Exec(ctx, query, args...)
-	}
-	return n, err
 }
 
 // ExpireOwnSigns deletes the environments of a task type that no server has served for its expire_own_sign_interval,

@@ -48,9 +48,9 @@ const alertPause = time.Minute
 
 // alertParked sends an alert if the selects may miss items behind failed ones, because more items have failed than the
 // given bound (X2). The select of a Paged dealer goes on behind them, so it misses none.
-func (w *watch) alertParked(c *selectCall, parked int64, most int) {
+func (w *watch) alertParked(c *selectCall, parked, most int) {
 	switch {
-	case parked <= int64(most) || c.capabilities.Paged && !c.lane.pass.ignored:
+	case parked <= most || c.capabilities.Paged && !c.lane.pass.ignored:
 		w.parkedAt = time.Time{}
 	case c.now.Sub(w.parkedAt) >= alertPause:
 		w.parkedAt = c.now
@@ -159,18 +159,17 @@ func (w *watch) alertManyKeys(c *selectCall) {
 }
 
 // alertLimit sends an alert if the select seems to ignore its limit, because it returned more items than that. It also
-// sends one if the select returned only items that back off or are dead, and either fewer than there are of them, or
-// exactly fetch_number although the limit is larger: other items may be behind them.
+// sends one if the select returned only items that back off or are dead, and exactly fetch_number of them although the
+// limit is larger: other items may be behind them.
 func (w *watch) alertLimit(c *selectCall, p *page) {
 	text, asked := "", c.selection.Limit
-	parked := asked - c.wanted
 	switch {
 	case c.capabilities.Cursored || c.capabilities.Paged || len(c.selection.Held) > 0:
 	case p.fetched > asked:
 		text = fmt.Sprintf("a select of queue %s returned %s, and was asked for %d at most",
 			c.queueIDs(), countItems(p.fetched), asked)
-	case p.unstarted() > 0 || len(c.inFlight) > 0 || p.fetched < c.settings.FetchNumber:
-	case p.fetched < parked || p.fetched == c.settings.FetchNumber && p.fetched < asked:
+	case p.unstarted() > 0 || len(c.inFlight) > 0:
+	case p.fetched == c.settings.FetchNumber && p.fetched < asked:
 		text = fmt.Sprintf("a select of queue %s was asked for %s and returned %d, "+
 			"which all have failed, back off or are dead: it may miss the items behind them",
 			c.queueIDs(), countItems(asked), p.fetched)

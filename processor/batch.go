@@ -1,7 +1,6 @@
 package processor
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -37,6 +36,7 @@ type batchResult struct {
 	repetition
 	done         int         // items
 	failed, dead int         // items; if a call has failed and failed is 0, nothing is known about the items
+	parked       int         // items that have failed alone or by name for the first time
 	named        []itemError // the failed items, if the error names them
 	passed       []SweptItem // of a sweep, the items that it passes, at most maxFailedItems
 	waiting      int         // failed items whose failure is no attempt; in a sweep they wait for the end of an outage
@@ -145,20 +145,12 @@ func (b *batch) performRecorded() error {
 		return err
 	}
 	u, err := b.updateOf(0)
-	if err != nil {
-		return err
-	}
-	r, ok, err := b.lane.failures.record(&b.call, u.key, b.mark == unfinished)
 	switch {
 	case err != nil:
 		return err
-	case !ok, !r.dead, r.unfinished != (b.mark == unfinished):
-		b.lane.failures.adopt(u, r, ok)
-		return errRecordChanged
 	case b.lane.sweep != nil:
-		return cmp.Or(r.cause, errRecordChanged)
-	}
-	if u.record = r; r.unfinished {
+		return u.cause
+	case b.mark == unfinished:
 		err = b.finishDeath(&u)
 		b.result.failed = 1
 		b.waitFor(u)
@@ -293,6 +285,7 @@ func (b *batch) finishLocked(s *scheduler) {
 	l := b.lane
 	s.observeLocked(b.evidence(s.rounds.Load()), l)
 	l.batches--
+	l.parked += b.result.parked
 	if s.inFlight.batches--; s.inFlight.batches == s.inFlight.most {
 		notify(s.signals.drained)
 	}

@@ -115,36 +115,23 @@ func (b *batch) suspectAll() {
 // failItems records a failure of each failed item. A sweep makes one attempt only, and keeps its failures in memory.
 func (b *batch) failItems(named []itemError) {
 	log := b.lane.failures
-	var stored map[string]record
-	var err error
-	if b.lane.sweep == nil {
-		stored, err = log.find(&b.call, func(yield func(string) bool) {
-			for _, f := range named {
-				if !yield(b.keys[f.index]) {
-					return
-				}
-			}
-		})
-	}
-	if err != nil {
-		b.logError("count the attempts of failed items", "", err)
-		b.result.pause = true // the items are selected again, and no attempt is forgotten
-		return
-	}
 	updates := make([]update, 0, len(named))
 	for _, f := range named {
-		u, verdict, err := b.failItem(f, stored)
+		u, verdict, err := b.failItem(f)
 		if err != nil {
 			b.logError("find the order key of a failed item", b.keys[f.index], err)
 			b.result.pause = true
 			return
+		}
+		if !b.page.records[u.key].failedItself() {
+			b.result.parked++
 		}
 		b.result.add(verdict, SweptItem{Key: u.key, Err: f.err, At: b.now}, u.record)
 		switch {
 		case b.capabilities.Cursored && verdict == passOver: // the item is executed again
 			b.result.pause = true
 		case verdict == doubt, verdict == passOver:
-			log.keep(u)
+			log.note(u.key, u.record)
 			b.waitFor(u)
 		default:
 			updates = append(updates, u)
@@ -175,7 +162,7 @@ func (b *batch) waitFor(u update) {
 	if !b.capabilities.Cursored {
 		return
 	}
-	if b.result.retryNow = u.dead && !u.unfinished; !b.result.retryNow {
+	if b.result.retryNow = u.dead && !b.unfinished(u.record); !b.result.retryNow {
 		b.result.retryAt = u.retryAt
 	}
 }
@@ -194,13 +181,9 @@ func (r *batchResult) add(v verdict, item SweptItem, now record) {
 
 // failItem returns the new record of an item that failed once more, and what the failure means. It notes when the item
 // had failed first.
-func (b *batch) failItem(f itemError, stored map[string]record) (u update, _ verdict, err error) {
+func (b *batch) failItem(f itemError) (u update, _ verdict, err error) {
 	if u, err = b.updateOf(f.index); err != nil {
 		return u, doubt, err
-	}
-	var ok bool
-	if u.record, ok = b.lane.failures.recall(u.key); !ok {
-		u.record = stored[u.key]
 	}
 	b.result.first = max(b.result.first, cmp.Or(u.first, math.MaxUint64))
 	most := b.settings.ItemMaxAttempts
@@ -211,7 +194,7 @@ func (b *batch) failItem(f itemError, stored map[string]record) (u update, _ ver
 	u.failed(b.rounds.Load(), f.err)
 	switch verdict {
 	case passOver:
-		u.record = record{dead: true}
+		u.record = record{dead: true, unsaved: true}
 		return u, verdict, nil
 	case doubt:
 		if !u.dead {
@@ -224,7 +207,7 @@ func (b *batch) failItem(f itemError, stored map[string]record) (u update, _ ver
 		u.attempts++
 	}
 	if verdict == last {
-		u.dead, u.unfinished = true, b.capabilities.Discarder
+		u.dead = true
 		b.logLine(slog.LevelError, "item is dead",
 			slog.Any("error", f.err), slog.String("key", u.key), slog.Int("attempts", u.attempts))
 	}
@@ -233,9 +216,14 @@ func (b *batch) failItem(f itemError, stored map[string]record) (u update, _ ver
 	return u, verdict, nil
 }
 
-// updateOf returns the update of an item of the batch, without its record.
+// unfinished reports whether a dead item lacks its record or its Discard.
+func (b *batch) unfinished(r record) bool {
+	return r.unsaved || b.capabilities.Discarder && !r.discarded
+}
+
+// updateOf returns the update of an item of the batch, with its record before the batch.
 func (b *batch) updateOf(n int) (u update, err error) {
-	u.index, u.key = n, b.keys[n]
+	u.index, u.key, u.record = n, b.keys[n], b.page.records[b.keys[n]]
 	if b.capabilities.Ordered {
 		u.orderKey, err = b.items.orderKey(b.from + n)
 	}
@@ -247,7 +235,7 @@ func (b *batch) updateOf(n int) (u update, err error) {
 // ended only now: it may have committed, and then the item is done and no select returns it (F5). If Discard meets the
 // loss of the queue, the next owner does.
 func (b *batch) discardFailed(u *update) {
-	if !u.unfinished || !u.saved && b.lane.failures.store != nil || b.outcome != failed {
+	if !u.dead || !b.capabilities.Discarder || u.unsaved || b.outcome != failed {
 		return
 	}
 	if ended, err := b.env.Enter(b.ctx, b.grant.queue, false); ended || err != nil {
@@ -265,8 +253,7 @@ func (b *batch) discardFailed(u *update) {
 
 // finishDeath records a dead item, if the store has no record of it yet, and then discards it.
 func (b *batch) finishDeath(u *update) error {
-	if !u.saved {
-		u.unfinished = b.capabilities.Discarder
+	if u.unsaved {
 		list := []update{*u}
 		err := b.lane.failures.save(b.bound, list...)
 		if *u = list[0]; err != nil {
@@ -275,7 +262,7 @@ func (b *batch) finishDeath(u *update) error {
 			return fmt.Errorf("save failed items: %w", err)
 		}
 	}
-	if !u.unfinished {
+	if !b.capabilities.Discarder {
 		return nil
 	}
 	return b.discard(u)
@@ -285,7 +272,7 @@ func (b *batch) finishDeath(u *update) error {
 func (b *batch) postpone(u *update) {
 	u.tries++
 	u.retryAt = time.Now().Add(b.settings.pause(u.tries, b.settings.RetryMax))
-	b.lane.failures.keep(*u)
+	b.lane.failures.note(u.key, u.record)
 }
 
 // discard calls Discard for a dead item. The store already has the record of its death, so that a crash behind the
@@ -297,12 +284,12 @@ func (b *batch) discard(u *update) error {
 		ctx = b.env.Bind(b.ctx, b.grant.queue, nil)
 	}
 	err := b.inTime(ctx, func(ctx context.Context) error { return b.items.discard(ctx, b.from+u.index, u.cause) })
-	if u.unfinished = err != nil; u.unfinished {
+	if u.discarded = err == nil; !u.discarded {
 		b.alertUndiscarded(u, err)
 		b.postpone(u)
 		return fmt.Errorf("discard item %s: %w", u.key, err)
 	}
-	b.lane.failures.keep(*u)
+	b.lane.failures.note(u.key, u.record)
 	return nil
 }
 

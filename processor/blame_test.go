@@ -41,7 +41,7 @@ func TestPoisonItemCostsOthersNoAttempt(t *testing.T) {
 		if r.fails["a42"] != 3 || w.Stats().DeadCount != 1 {
 			t.Errorf("failed alone %v, stats %+v, want a42 failed 3, DeadCount 1", r.fails, w.Stats())
 		}
-		m.expect(t, "load a", "save a42 1 false", "save a42 2 false", "save a42 3 true")
+		m.expect(t, "save a42 1 false", "save a42 2 false", "save a42 3 true")
 	})
 }
 
@@ -95,7 +95,7 @@ func TestSuccessDeletesTheRecord(t *testing.T) {
 		r.mu.Unlock()
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		m.expect(t, "load a", "save a1 1 false", "delete a1")
+		m.expect(t, "save a1 1 false", "delete a1")
 		if len(m.items) != 0 {
 			t.Errorf("records in the store: %v, want none", m.items)
 		}
@@ -127,7 +127,7 @@ func TestFailuresNameTheItems(t *testing.T) {
 		r.bad["a1"], r.bad["a3"] = errBroken, processor.Permanent(errBroken)
 		w.start(t, partly{r}, processor.Env{Items: failedItems{m}}, limited(), "a")
 		w.expect(t, "0s [a0]", "0s [a1]", "0s [a2]", "0s [a3]", "0s [a4]") // no item twice
-		m.expect(t, "load a", "save a1 1 false", "save a3 1 true")
+		m.expect(t, "save a1 1 false", "save a3 1 true")
 		if s := w.Stats(); s.FailureCount != 2 || s.SuccessCount != 3 || s.DeadCount != 1 ||
 			!errors.Is(s.LastError, errBroken) {
 			t.Errorf("stats: %+v, want FailureCount 2, SuccessCount 3, DeadCount 1, LastError %v", s, errBroken)
@@ -210,7 +210,7 @@ func TestDiscardIsRetriedUntilItSucceeds(t *testing.T) {
 		told := &alertBook{}
 		w.start(t, b, processor.Env{Items: failedItems{m}, Bind: bind, Alert: told.add}, s, "a")
 		w.expect(t, "0s [a1]", "0s discard a1: broken a:7")
-		m.expect(t, "load a", "save a1 1 true")
+		m.expect(t, "save a1 1 true")
 		if text := told.text(); text != "UNDISCARDED of a; " {
 			t.Errorf("alerts: %s, want one", text)
 		}
@@ -261,23 +261,24 @@ func TestNoDiscardWhileACommitIsUnderWay(t *testing.T) {
 	}
 }
 
-// A Discard that fails is called again after the pauses of the retry policy, also if memory has no room for its record.
+// A Discard that fails is called again after the pauses of the retry policy, also if there is no room to note it.
 func TestPausesOfDiscard(t *testing.T) {
-	for _, room := range []struct{ records, dead int }{{100, 100}, {0, 100}, {0, 0}} {
+	for _, room := range []int{100, 5, 0} {
 		bubble(t, func(t *testing.T, w *world) {
-			w.most = &room.records
+			w.most = &room
 			b, m := &bin{newRows(w, numbered("a", 20)...), errors.New("no room")}, newMemory()
 			for _, key := range b.open {
 				m.items[key] = processor.FailedItem{Key: key, Attempts: 3, LastError: "was broken", Dead: true}
 			}
 			s := limited()
 			s.RetryJitter = 0
-			w.start(t, b, processor.Env{Items: failedItems{m}, Bind: bind}, s)
-			w.SetMaxDead(room.dead)
-			w.grant(t, "a")
+			w.start(t, b, processor.Env{Items: failedItems{m}, Bind: bind}, s, "a")
 			time.Sleep(10 * time.Minute)
 			if n := strings.Count(w.text(), "discard a7:"); n < 10 || n > 20 {
-				t.Errorf("room for %+v: %d calls of Discard of an item in ten minutes, want 10 to 20", room, n)
+				t.Errorf("room for %d: %d calls of Discard of an item in ten minutes, want 10 to 20", room, n)
+			}
+			if w.Notes() > room+s.ThreadNumber {
+				t.Errorf("room for %d: %d notes", room, w.Notes())
 			}
 			b.mu.Lock()
 			b.err = nil
@@ -286,54 +287,9 @@ func TestPausesOfDiscard(t *testing.T) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			if len(b.open) > 0 {
-				t.Errorf("room for %+v: %d items are not discarded", room, len(b.open))
+				t.Errorf("room for %d: %d items are not discarded", room, len(b.open))
 			}
 		})
-	}
-}
-
-// changedItems is a store in which an operator changes a dead item just after it was loaded.
-type changedItems struct {
-	failedItems
-	change func()
-}
-
-func (c changedItems) Load(ctx context.Context, q processor.Queue, most, mostDead int) (processor.LoadedItems, error) {
-	defer c.change()
-	return c.failedItems.Load(ctx, q, most, mostDead)
-}
-
-// orderedBin is a bin whose items have one order key.
-type orderedBin struct{ *bin }
-
-func (orderedBin) OrderKey(string) string { return "k" }
-
-// An item whose record was changed before its Discard is executed, and does not keep its queue from everything else.
-func TestRecordThatChangesBeforeItsDiscard(t *testing.T) {
-	for _, ordered := range []bool{false, true} {
-		for _, dropped := range []bool{false, true} {
-			bubble(t, func(t *testing.T, w *world) {
-				b, m := &bin{newRows(w, "a1", "a2"), nil}, newMemory()
-				m.items["a1"] = processor.FailedItem{Key: "a1", Attempts: 3, LastError: "was broken", Dead: true}
-				store := changedItems{failedItems{m}, func() {
-					m.mu.Lock()
-					defer m.mu.Unlock()
-					if delete(m.items, "a1"); !dropped {
-						m.items["a1"] = processor.FailedItem{Key: "a1", LastError: "was broken"}
-					}
-				}}
-				var d processor.TaskDealer[string] = b
-				if ordered {
-					d = orderedBin{b}
-				}
-				w.start(t, d, processor.Env{Items: store, Bind: bind}, limited(), "a")
-				time.Sleep(10 * time.Second)
-				w.stop()
-				if text := w.text(); strings.Contains(text, "discard") || len(b.open) > 0 || w.Stats().FetchCount > 30 {
-					t.Errorf("ordered %t, dropped %t: %v open after %d selects: %s", ordered, dropped, b.open, w.Stats().FetchCount, text)
-				}
-			})
-		}
 	}
 }
 
@@ -411,7 +367,7 @@ func TestDiscardMovesNoCursor(t *testing.T) {
 		w.start(t, d, processor.Env{Cursors: cursorsOf{m}, Items: failedItems{m}, Bind: bindCursor}, s, "a")
 		synctest.Wait()
 		w.expect(t, "0s a00-a00 a00", "0s a01-a01 a01", "0s discard a00 none")
-		m.expect(t, "load a", "save a00 1 true", "load cursor a", "cursor a a00", "cursor a a01")
+		m.expect(t, "save a00 1 true", "load cursor a", "cursor a a00", "cursor a a01")
 	})
 }
 

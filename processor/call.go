@@ -65,8 +65,6 @@ func (c *call) classify(err error) outcome {
 	switch {
 	case panicked, errors.Is(err, errExited):
 		return failed // a bug, even if the queue is lost or cancelled too
-	case errors.Is(err, errRecordChanged):
-		return dropped
 	case c.ctx.Err() != nil:
 		return cancelled
 	case c.env.Lost(err):

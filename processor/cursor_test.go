@@ -110,7 +110,7 @@ func TestCursorWaitsForAFailingItemUntilItIsDead(t *testing.T) {
 			t.Errorf("after the pause: %v, want [a01-a01 a02-a02 a03-a04]", after)
 		}
 		want := []string{
-			"load a", "load cursor a", "cursor a a00", "save a01 1 false", "load cursor a", "save a01 2 true",
+			"load cursor a", "cursor a a00", "save a01 1 false", "load cursor a", "save a01 2 true",
 			"load cursor a", "cursor a a01", "cursor a a02", "cursor a a04",
 		}
 		if got := m.journal(); !slices.Equal(got, want) {

@@ -63,7 +63,7 @@ package processor
 //	                           the idle lanes of a Peeker, and peekCall makes one of them due
 //	selectCall.claimLocked     takes the select of the lane
 //	selectCall.perform         calls prepare, selectItems and preparePage, without the lock
-//	selectCall.prepare         loads the failed items and the cursor, and sets the position and the limit
+//	selectCall.prepare         asks for failed items, loads the cursor, and sets the position and the limit
 //	selectCall.selectItems     calls the user's Select, which returns the item
 //	selectCall.preparePage     filters the page: filterPage drops what must not be executed now; watch.inspect alerts
 //	selectCall.finishLocked    makes the page ready for batches
@@ -147,15 +147,18 @@ package processor
 //
 // # Failing items
 //
-// If the dealer is Keyed or Cursored, each failed item has a record. An ItemStore keeps the records beyond the grant.
-// Memory holds a bounded number of them, and the processor looks the others up by their keys (X6). The error of a batch
-// does not say which item failed, so all items of the batch become suspects. They are selected again without a pause,
-// and executed in batches of a tenth of the size, down to one item. Only an item that fails alone, or by name in
-// Failures, counts an attempt and backs off. A poison item thus costs the other items of its batch a repetition, but no
-// attempt. Two alternatives are worse. Executing the suspects one by one at once costs five times as many calls.
-// Executing them from memory, without a select, may repeat what an unknown commit has done. Items that back off or are
-// dead are dropped from the result of a select. The limit of the select grows by their number, to ten times
-// fetch_number at most (X2).
+// If the dealer is Keyed or Cursored, each failed item has a record in an ItemStore. The processor keeps no copy: while
+// a queue may have records, each select asks the store for those of its page, and the batches of the page use the
+// answer (X6). The page cannot miss a record, because no item of the page is in flight. failureLog has notes of what
+// only this process knows. Rejected: to hold the records in memory and load them again when somebody has changed them.
+// It needed a version, bounds for what memory holds and a second way for what it does not, and a lock around each load.
+// The error of a batch does not say which item failed, so all items of the batch become suspects. They are selected
+// again without a pause, and executed in batches of a tenth of the size, down to one item. Only an item that fails
+// alone, or by name in Failures, counts an attempt and backs off. A poison item thus costs the other items of its batch
+// a repetition, but no attempt. Two alternatives are worse. Executing the suspects one by one at once costs five times
+// as many calls. Executing them from memory, without a select, may repeat what an unknown commit has done. Items that
+// back off or are dead are dropped from the result of a select. The limit of the next select grows by their number, to
+// ten times fetch_number at most (X2).
 //
 // Behind a full page that holds few items to execute, the select of a Paged dealer goes on: pass has the position (X2).
 // Two alternatives are worse. A list of the keys to leave out grows with the failed items, and no database reads a long

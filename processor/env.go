@@ -207,23 +207,25 @@ type FailedItem struct {
 	RetryIn   time.Duration // from now until the next attempt; 0 or less is at once
 }
 
-// ItemStore keeps failed items. Executors call its methods: concurrently for different queues, for one queue never Load
-// beside another method, and never two methods for one key at once. The methods should bound their time. An error for
-// which Env.Lost is true means that the queue is lost. The processor calls nothing for items that succeed at once. A
-// queue with a Run keeps no failures here: Load and Find tell which items are dead, and Save gets items that have
-// Started, and those of them that have ended their process.
+// ItemStore keeps failed items. Executors call its methods concurrently, but never two methods for one key at once. The
+// methods should bound their time. An error for which Env.Lost is true means that the queue is lost. The processor calls
+// nothing for items that succeed at once in a queue without failed items. A queue with a Run keeps no failures here: Any
+// and Find tell which items are dead, and Save gets items that have Started, and those of them that have ended their
+// process.
 //
-// A record belongs to the key of its item, not to a queue (X6). Memory holds a bounded number of records,
-// and of dead items only the keys, as digests of 16 bytes: at most a million.
+// A record belongs to the key of its item, not to a queue (X6).
 type ItemStore interface {
-	// Load returns failed items of q: about most that are not dead, among them all that are Started, and the keys of at
-	// most mostDead that are dead. It is called before the first select under a grant, and before the first select after
-	// Reload. An error fails the select.
-	Load(ctx context.Context, q Queue, most, mostDead int) (LoadedItems, error)
+	// Any reports whether an item of q may have a record: the store has records of the queue, or records from before items
+	// last changed queues. If so, Find is asked for the items of each page. Any is called before the first select under a
+	// grant, before the first select after Reload, and once a minute while it was true. An error fails the select.
+	Any(ctx context.Context, q Queue) (bool, error)
+
+	// Started returns the items of q that are Started. It is called before the first select of a queue whose owners have
+	// crashed. An error fails the select.
+	Started(ctx context.Context, q Queue) ([]FailedItem, error)
 
 	// Find returns the failed items with these keys, whatever their queue is. It is called for the items of a page before
-	// they are executed, and for an item whose record changes. An error fails the select; after a failed batch it is
-	// logged, and no item of the batch counts as failed.
+	// they are executed. An error fails the select.
 	Find(ctx context.Context, q Queue, keys []string) ([]FailedItem, error)
 
 	// Save inserts or replaces items. It is called before their batch counts as finished, in the context of the
@@ -232,16 +234,6 @@ type ItemStore interface {
 
 	// Delete removes items that have succeeded. An error is logged.
 	Delete(ctx context.Context, q Queue, keys []string) error
-}
-
-// LoadedItems are the failed items that ItemStore.Load returns.
-type LoadedItems struct {
-	Items []FailedItem // that are not dead
-	Dead  []KeyDigest  // of the dead items, in any order
-
-	// More reports whether an item of the queue may have a record that is in neither: the store has more records of the
-	// queue, or records from before items last changed queues. The processor then asks Find for the items that it selects.
-	More bool
 }
 
 // CursorStore keeps cursors. Executors call its methods: concurrently for different queues, never for one queue. The

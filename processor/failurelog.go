@@ -2,258 +2,303 @@ package processor
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"iter"
-	"math"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 )
 
-// failureLog keeps the failed items of a queue, in memory and in the ItemStore. Executors use it without the lock of
-// the scheduler, and never while they hold that lock.
+// failureLog knows the failed items of one queue under one grant. The store has their records, and each select asks it
+// for the items of its page (X6): so no other copy can differ from what an operator has changed. Notes are what only
+// this process knows: which items were in a batch that failed, which failures were no attempts, which items a sweep has
+// passed, which Discards have ended, and what the store could not take. Executors use the log without the lock of the
+// scheduler, and never while they hold that lock.
 type failureLog struct {
-	store ItemStore // nil keeps them in memory only
-	gate  *semaphore.Weighted
-	grant *grant
-	mu    sync.Mutex // guards the failures of the grant; never held during a call of the store
+	store ItemStore
+	queue Queue
+	inUse atomic.Bool // the store may have a record of an item of the queue; else no page asks it
+
+	version uint64    // of the last question whether it has: calls of Reload + 1; only the lane's select uses it
+	askedAt time.Time // when that was
+
+	mu     sync.Mutex // never held during a call of the store
+	notes  map[string]*note
+	noted  atomic.Int64 // the number of notes
+	room   *budget
+	tidied time.Time // when notes of items that are not selected any more were last removed
+	rest   record    // the pause of all Discards that there was no room to note, after one of them has failed
+
+	sweeps   bool
+	inOrder  bool // the dealer has a cursor
+	discards bool
 }
 
-// errRecordChanged ends a batch whose failed item has another record now, because an operator changed it.
-var errRecordChanged = errors.New("the record of the failed item has changed")
-
-// exclusive is what Load takes of the gate, so that it never runs beside Find, Save or Delete, which take 1 each. The
-// gate is no sync.RWMutex, because a goroutine that waits for a mutex is not durably blocked for testing/synctest.
-const exclusive = math.MaxInt64
-
-func newFailureLog(store ItemStore) *failureLog {
-	return &failureLog{store: store, gate: semaphore.NewWeighted(exclusive)}
-}
-
-// enter waits for the gate, even if the call is cancelled: the calls that are inside are cancelled too, and leave soon.
-// The caller calls leave.
-func (l *failureLog) enter(n int64) (leave func()) {
-	_ = l.gate.Acquire(context.Background(), n)
-	return func() { l.gate.Release(n) }
-}
-
-// update is the new record of a failed item.
-type update struct {
-	index    int // of the item in its batch
-	key      string
-	orderKey string // of the item of an Ordered dealer
+// note is what this process knows about one item.
+type note struct {
 	record
-	started bool // the item begins alone (S14)
+	seenAt time.Time // when the item was last selected, or the note was made
 }
 
-// startedRoom is how many records a load asks for even without room for them, so that it gets all Started records. Each
-// crash of an owner leaves at most one.
-const startedRoom = 100
+func newFailureLog(store ItemStore, q Queue, c capabilities, room *budget) *failureLog {
+	l := &failureLog{
+		store: store, queue: q, room: room, notes: map[string]*note{},
+		sweeps: q.Run != nil, inOrder: c.Cursored, discards: c.Discarder,
+	}
+	if store == nil {
+		l.store = &itemsInMemory{items: map[string]rememberedItem{}}
+	}
+	if l.sweeps && c.tracksItems() {
+		for _, key := range q.Run.FailedBefore {
+			l.put(key, record{first: beforeRounds, last: beforeRounds})
+		}
+	}
+	return l
+}
 
-// load replaces the failed items of a queue by the failed items of the store, once per grant and after each Reload.
-//
-// Memory holds the failures of a sweep. For a sweep, load therefore only finds out, once, whether the store has records
-// of the queue. If it has, each select looks up the records of its items.
-func (l *failureLog) load(c *selectCall) error {
-	g := l.grant
+// askAgain is the pause after which a queue whose items had records is asked again whether there are any.
+const askAgain = time.Minute
+
+// ask finds out whether the store may have records of the queue: at the begin of a grant, after each Reload, and once a
+// minute while it may. A sweep asks once.
+func (l *failureLog) ask(c *selectCall) error {
 	version := c.reloads.Load() + 1
-	if l.store == nil || !c.capabilities.tracksItems() || g.failures.version == version ||
-		c.lane.sweep != nil && g.failures.version > 0 {
+	first, again := l.version == 0, l.version != version
+	switch {
+	case !c.capabilities.tracksItems(), l.sweeps && !first:
+		return nil
+	case again:
+		c.lane.pass, c.lane.held = pass{}, nil
+	case !l.inUse.Load() || c.began.Sub(l.askedAt) < askAgain:
 		return nil
 	}
-	c.lane.pass, c.lane.held, c.lane.sourceSize = pass{}, nil, unknownSize
-	defer l.enter(exclusive)()
-	most, mostDead := g.failures.room()
-	if c.lane.sweep != nil {
-		most, mostDead = 0, 0
+	if first {
+		if err := l.declareDead(c); err != nil {
+			return err
+		}
 	}
-	stored, err := l.store.Load(c.ctx, g.queue, int(max(most, startedRoom)), int(max(mostDead, 0)))
-	if err == nil {
-		err = l.declareDead(c, stored.Items)
-	}
-	failedBefore := map[string]record{}
-	others := stored.More || len(stored.Items) > 0
-	if err == nil && c.lane.sweep != nil && others && len(g.queue.Run.FailedBefore) > 0 {
-		err = l.lookUp(&c.call, g.queue.Run.FailedBefore, failedBefore)
-	}
+	has, err := l.store.Any(c.ctx, l.queue)
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	g.failures.version = version
-	if c.lane.sweep == nil {
-		g.failures.replaceLocked(&c.call, stored, time.Now())
-		return nil
-	}
-	for key, r := range failedBefore {
-		g.failures.putLocked(key, r)
-	}
-	g.failures.partial.Store(others)
+	l.version, l.askedAt = version, c.began
+	l.inUse.Store(has || len(c.inFlight) > 0) // a batch in flight may have saved an item meanwhile
 	return nil
 }
 
-// find returns the records with these keys that memory does not hold. It asks the store only if the records of the
-// queue may not all be in memory.
-func (l *failureLog) find(c *call, keys iter.Seq[string]) (map[string]record, error) {
-	found := map[string]record{}
-	if !l.grant.failures.partial.Load() {
-		return found, nil
-	}
-	unknown := l.unknown(keys)
-	if len(unknown) == 0 {
-		return found, nil
-	}
-	defer l.enter(1)()
-	return found, l.lookUp(c, unknown, found)
-}
-
-// lookUp asks the store for the records of items of the queue.
-func (l *failureLog) lookUp(c *call, keys []string, found map[string]record) error {
-	now := time.Now()
-	list, err := l.store.Find(c.ctx, l.grant.queue, keys)
-	if err != nil {
-		return fmt.Errorf("find failed items: %w", err)
-	}
-	for _, i := range list {
-		if c.capabilities.Keyed || i.Queue == l.grant.queue.ID { // a cursor is the key of an item in its own queue only
-			found[i.Key] = i.record(c, now)
+// find returns what is known about the items with these keys. An item that is not in the result has not failed.
+func (l *failureLog) find(c *call, keys []string) (map[string]record, error) {
+	known := map[string]record{}
+	if l.inUse.Load() && len(keys) > 0 {
+		now := time.Now()
+		stored, err := l.store.Find(c.ctx, l.queue, keys)
+		if err != nil {
+			return nil, fmt.Errorf("find failed items: %w", err)
+		}
+		for _, i := range stored {
+			if c.capabilities.Keyed || i.Queue == l.queue.ID { // a cursor is the key of an item in its own queue only
+				known[i.Key] = i.record(l.sweeps, now)
+			}
 		}
 	}
-	return nil
-}
-
-// unknown returns the keys that have no record in memory.
-func (l *failureLog) unknown(keys iter.Seq[string]) (unknown []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for key := range keys {
-		if _, ok := l.grant.failures.recallLocked(key); !ok {
-			unknown = append(unknown, key)
+	l.tidyLocked(c.began)
+	for _, key := range keys {
+		n, noted := l.notes[key]
+		r, recorded := known[key]
+		switch {
+		case !noted && r.dead && l.discards && !l.sweeps && l.room.room() <= 0:
+			known[key] = r.with(l.rest)
+		case !noted:
+		case !recorded && n.stored && !n.unsaved: // an operator, or the retention, has deleted the record
+			l.removeLocked(key)
+		default:
+			n.seenAt, known[key] = c.began, r.with(n.record)
 		}
 	}
-	return unknown
+	return known, nil
 }
 
-// record returns the record of an item, from memory or from the store. whole asks the store also if memory knows only
-// that the item is dead.
-func (l *failureLog) record(c *call, key string, whole bool) (r record, ok bool, err error) {
-	if r, ok = l.recall(key); ok && (!whole || r.cause != nil) {
-		return r, true, nil
+// any reports whether an item of the queue may have failed.
+func (l *failureLog) any() bool { return l.inUse.Load() || l.noted.Load() > 0 }
+
+// forgetAfter is how long a note is kept about an item that is not selected again after its pause, for instance because
+// the failed commit had succeeded after all. Removing the note of a suspect too early costs one more failed batch.
+const forgetAfter = 10 * time.Minute
+
+// tidyLocked removes the notes of items that are not selected any more. A sweep keeps its notes: it ends only when none
+// of its items waits, and it passes no item twice.
+func (l *failureLog) tidyLocked(now time.Time) {
+	if l.sweeps || now.Sub(l.tidied) < forgetAfter {
+		return
 	}
-	if !ok && !l.grant.failures.partial.Load() {
-		return r, false, nil
+	l.tidied = now
+	for key, n := range l.notes {
+		if now.Sub(later(n.seenAt, n.retryAt)) > forgetAfter && !n.unsaved {
+			l.removeLocked(key)
+		}
 	}
-	defer l.enter(1)()
-	found := map[string]record{}
-	if err = l.lookUp(c, []string{key}, found); err != nil {
-		return r, false, err
-	}
+}
+
+// note replaces the note about an item.
+func (l *failureLog) note(key string, r record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r, ok = found[key]
-	return l.grant.failures.dead.resting(r), ok, nil
+	l.put(key, r)
 }
 
-// recall returns the record of an item from memory.
-func (l *failureLog) recall(key string) (record, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.grant.failures.recallLocked(key)
+// put is note for a caller that holds the lock, or that alone has the log. Of a dead item the store says everything,
+// unless a Discard is due. An outage may fail any number of items: beyond the bound, an item is tried again as the
+// store says.
+func (l *failureLog) put(key string, r record) {
+	n := l.notes[key]
+	switch {
+	case r.dead && !r.unsaved && !l.discards:
+		l.removeLocked(key)
+		return
+	case n != nil:
+	case !l.needs(r) && l.room.room() <= 0:
+		if r.dead {
+			l.rest = record{dead: true, tries: r.tries, retryAt: r.retryAt}
+		}
+		return
+	default:
+		n = &note{}
+		l.notes[key] = n
+		l.count(1)
+	}
+	n.record, n.seenAt = r, time.Now()
 }
 
-// mostDoubted bounds the items whose failures were no attempts, in memory: some megabytes.
-const mostDoubted = 50_000
+// needs reports whether the note is made whatever the bound: a sweep must end, a cursor waits for its item, nothing else
+// has what is unsaved, and the suspects of a failed batch fail it again.
+func (l *failureLog) needs(r record) bool {
+	return l.sweeps || l.inOrder || r.unsaved || r.batchLimit > 0
+}
 
-// keep replaces the record of an item in memory only. An outage may fail any number of items. So beyond mostDoubted
-// records, keep drops the record of an item whose failure was no attempt, and the item is tried again. A sweep keeps
-// each record, because it ends only when none of its items waits any more.
-func (l *failureLog) keep(u update) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	f := &l.grant.failures
-	if u.stored || !u.doubtful || l.grant.lane.sweep != nil || f.budget.held.Load() < mostDoubted {
-		f.keepLocked(u.key, u.record)
+func (l *failureLog) removeLocked(key string) {
+	if l.notes[key] != nil {
+		delete(l.notes, key)
+		l.count(-1)
 	}
 }
 
-// adopt makes memory hold the record that the store has of an item, or none: an operator has changed it. Otherwise the
-// next select would find the item as this one has.
-func (l *failureLog) adopt(u update, r record, there bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.grant.failures.removeLocked(u.key); there {
-		l.grant.failures.keepLocked(u.key, r)
-	}
+func (l *failureLog) count(n int64) {
+	l.noted.Add(n)
+	l.room.held.Add(n)
 }
 
-// suspect records all items of a failed batch as suspects, in memory.
+// release gives back the room of the notes, when the grant ends.
+func (l *failureLog) release() { l.room.held.Add(-l.noted.Load()) }
+
+// suspect notes that all items of a failed batch are suspects, except those that have failed alone before.
 func (l *failureLog) suspect(b *batch, batchLimit int, retryAt time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, key := range b.keys {
-		l.grant.failures.suspectLocked(key, batchLimit, retryAt)
+		r := b.page.records[key]
+		if r.batchLimit > 0 || r.attempts == 0 && (r.doubtful || r.last == 0) {
+			l.put(key, record{batchLimit: batchLimit, retryAt: retryAt, first: r.first, last: r.last})
+		}
 	}
-	l.grant.failures.tidyLocked(b.now)
 }
 
-// save records updates, and notes in them what it did. If the store fails, save records them in memory only and returns
-// the error.
+// save records updates, and notes them. An update that the store does not take is unsaved then.
 func (l *failureLog) save(ctx context.Context, updates ...update) error {
 	if len(updates) == 0 {
 		return nil
 	}
-	defer l.enter(1)() //nolint:contextcheck // it waits also if the call is cancelled
 	items, now := make([]FailedItem, len(updates)), time.Now()
 	for i, u := range updates {
 		items[i] = u.item(now)
 	}
 	err := l.write(ctx, items)
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for i := range updates {
 		u := &updates[i]
-		u.stored, u.saved = true, err == nil && l.store != nil && !u.started
-		u.unfinished = u.unfinished || u.dead && err != nil
-		l.grant.failures.keepLocked(u.key, u.record)
+		u.stored, u.unsaved = err == nil, err != nil
+		l.note(u.key, u.record)
 	}
 	return err
 }
 
+// write saves records. A call that has failed may have taken effect.
 func (l *failureLog) write(ctx context.Context, items []FailedItem) error {
-	if l.store == nil {
-		return nil
-	}
-	return l.store.Save(ctx, l.grant.queue, items)
+	l.inUse.Store(true)
+	return l.store.Save(ctx, l.queue, items)
 }
 
-// remove removes the records of the items of a batch that are done: of suspects, or of a single failed item.
+// remove removes what is known about the items of a batch that are done, in the store too if it may have a record.
 func (l *failureLog) remove(b *batch) error {
-	defer l.enter(1)()
-	stored := l.removeFromMemory(b)
-	if len(stored) == 0 || l.store == nil {
-		return nil
-	}
-	return l.store.Delete(b.bound, l.grant.queue, stored)
-}
-
-// removeFromMemory forgets the items that are done. It returns the keys of those whose records may be in the store.
-func (l *failureLog) removeFromMemory(b *batch) (stored []string) {
+	var stored []string
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	for i, key := range b.keys {
 		if !b.itemDone(i) {
 			continue
 		}
-		f := &l.grant.failures
-		r, ok := f.recallLocked(key)
+		r := b.page.records[key]
 		b.result.recovered = b.result.recovered || r.failedItself()
-		if r.stored || !ok && f.partial.Load() {
+		if r.stored || r.unsaved || b.isolation.recorded {
 			stored = append(stored, key)
 		}
-		f.removeLocked(key)
+		l.removeLocked(key)
 	}
-	return stored
+	l.mu.Unlock()
+	if len(stored) == 0 {
+		return nil
+	}
+	return l.store.Delete(b.bound, l.queue, stored)
+}
+
+// itemsInMemory is the ItemStore of a grant whose processor has none.
+type itemsInMemory struct {
+	mu    sync.Mutex
+	items map[string]rememberedItem
+}
+
+type rememberedItem struct {
+	FailedItem
+	retryAt time.Time
+}
+
+// Any implements ItemStore.
+func (m *itemsInMemory) Any(context.Context, Queue) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.items) > 0, nil
+}
+
+// Started implements ItemStore. The items end with the grant, so that none was started before it.
+func (*itemsInMemory) Started(context.Context, Queue) ([]FailedItem, error) { return nil, nil }
+
+// Find implements ItemStore.
+func (m *itemsInMemory) Find(_ context.Context, q Queue, keys []string) (found []FailedItem, _ error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, key := range keys {
+		if i, ok := m.items[key]; ok {
+			i.Queue, i.RetryIn = q.ID, time.Until(i.retryAt)
+			found = append(found, i.FailedItem)
+		}
+	}
+	return found, nil
+}
+
+// Save implements ItemStore.
+func (m *itemsInMemory) Save(_ context.Context, _ Queue, items []FailedItem) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, i := range items {
+		m.items[i.Key] = rememberedItem{i, time.Now().Add(i.RetryIn)}
+	}
+	return nil
+}
+
+// Delete implements ItemStore.
+func (m *itemsInMemory) Delete(_ context.Context, _ Queue, keys []string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, key := range keys {
+		delete(m.items, key)
+	}
+	return nil
 }

@@ -13,6 +13,7 @@ type filter struct {
 	inOrder       bool        // the items of a cursor keep their order
 	cursor        cursorState // whose first items are suspects
 	sweeps        bool
+	discards      bool
 	givesUp       bool // of a sweep: it passes the items that wait for the end of an outage
 	executeNumber int
 }
@@ -41,11 +42,11 @@ func (f filter) judge(index int, r record, known bool) (class, mark) {
 		return retried, mark(f.cursor.batchLimit)
 	case !known:
 		return fresh, ordinary
-	case r.dead && !r.unfinished && f.inOrder:
+	case r.dead && f.inOrder && !f.unfinished(r):
 		return retried, passed
 	case f.sweeps && (r.dead && r.stored || f.givesUp && r.waits()):
 		return givenUp, ordinary
-	case r.dead && !r.unfinished:
+	case r.dead && !f.unfinished(r):
 		return over, ordinary
 	case r.retryAt.After(f.now) && !f.early(r):
 		return backsOff, ordinary
@@ -57,6 +58,11 @@ func (f filter) judge(index int, r record, known bool) (class, mark) {
 		return retried, mark(f.executeNumber)
 	}
 	return retried, single
+}
+
+// unfinished reports whether a dead item lacks its record or its Discard, which a sweep leaves to mode CONTINUOUS.
+func (f filter) unfinished(r record) bool {
+	return !f.sweeps && (r.unsaved || f.discards && !r.discarded)
 }
 
 // early reports whether an item that backs off is executed now nevertheless: something has succeeded since its last
@@ -90,7 +96,7 @@ func (d *division) keep(c class, i int32, m mark) {
 // neither Keyed nor Cursored.
 func (c *selectCall) filterPage(p *page) (err error) {
 	if !c.capabilities.tracksItems() || !c.capabilities.Ordered && len(c.inFlight) == 0 && c.cursor.suspects == 0 &&
-		c.quota == 0 && !c.grant.failures.any() {
+		c.quota == 0 && !c.lane.failures.any() {
 		if c.untested = p.unstarted(); c.quota > 0 && c.untested > 1 {
 			all := make([]int32, c.untested)
 			for i := range all {
@@ -106,19 +112,12 @@ func (c *selectCall) filterPage(p *page) (err error) {
 	if c.keys, err = p.items.keys(c.keys[:0], 0, p.items.size()); err != nil {
 		return err
 	}
-	stored, err := c.lane.failures.find(&c.call, func(yield func(string) bool) {
-		for _, key := range c.keys {
-			if !c.keysInFlight[key] && !yield(key) {
-				return
-			}
-		}
-	})
-	if err != nil {
+	asked := slices.DeleteFunc(slices.Clone(c.keys), func(key string) bool { return c.keysInFlight[key] })
+	if p.records, err = c.lane.failures.find(&c.call, asked); err != nil {
 		return err
 	}
-	d := c.divide(p, stored)
+	d := c.divide(p)
 	if c.order != nil {
-		c.lane.unrecorded += c.order.waiting
 		if err = c.lane.held.note(c.order, c.began, p.items.orderKey); err != nil {
 			return err
 		}
@@ -165,31 +164,26 @@ func (c *selectCall) findKeysInFlight() (err error) {
 	return nil
 }
 
-// divide divides the items of a page. stored has the records that memory does not hold. Behind an item of a cursor that
-// is not executed now, the other items wait too.
-func (c *selectCall) divide(p *page, stored map[string]record) *division {
-	l, g, d := c.lane, c.grant, &division{size: len(c.keys)}
+// divide divides the items of a page. Behind an item of a cursor that is not executed now, the other items wait too.
+func (c *selectCall) divide(p *page) *division {
+	l, d := c.lane, &division{size: len(c.keys)}
 	f := filter{
 		now: time.Now(), round: c.round, samples: c.quota > 0, inOrder: c.capabilities.Cursored, cursor: c.cursor,
-		sweeps: l.sweep != nil, givesUp: c.givesUp, executeNumber: c.settings.ExecuteNumber,
+		sweeps: l.sweep != nil, discards: c.capabilities.Discarder, givesUp: c.givesUp,
+		executeNumber: c.settings.ExecuteNumber,
 	}
-	l.failures.mu.Lock()
-	defer l.failures.mu.Unlock()
 	for i, key := range c.keys {
 		if c.keysInFlight[key] {
 			continue
 		}
-		r, known := g.failures.recallLocked(key)
-		if !known {
-			if r, known = stored[key]; known {
-				r = g.failures.dead.resting(r)
-				l.unrecorded++
-			}
-		}
+		r, known := p.records[key]
 		class, m := f.judge(i, r, known)
 		class = c.order.judge(i, class, m, r)
 		if f.sweeps && r.waits() && class != givenUp {
 			l.pass.waiting++
+		}
+		if class >= retried && !(class == dying && f.discards) {
+			c.parked++
 		}
 		switch class {
 		case fresh, suspected:
@@ -201,7 +195,7 @@ func (c *selectCall) divide(p *page, stored map[string]record) *division {
 			}
 		case givenUp:
 			c.gaveUp = append(c.gaveUp, SweptItem{Key: key, Err: r.cause, At: f.now})
-			g.failures.putLocked(key, record{dead: true})
+			l.failures.note(key, record{dead: true, unsaved: true})
 		}
 		switch {
 		case class < classes && !f.inOrder:

@@ -15,6 +15,8 @@ func TestFilterJudges(t *testing.T) {
 	sweep, givesUp, sample, probe := plain, plain, plain, cursor
 	sweep.sweeps, givesUp.sweeps, givesUp.givesUp = true, true, true
 	sample.samples, probe.samples = true, true
+	bin, cursorBin := plain, cursor
+	bin.discards, cursorBin.discards = true, true
 	waiting := record{doubtful: true, last: 3, retryAt: later}
 	both := record{doubtful: true, attempts: 1, last: 2, retryAt: later}
 	for name, test := range map[string]struct {
@@ -24,16 +26,19 @@ func TestFilterJudges(t *testing.T) {
 		class class
 		mark  mark
 	}{
-		"new":                       {plain, 0, nil, fresh, ordinary},
-		"dead":                      {plain, 0, &record{dead: true}, over, ordinary},
-		"backs off":                 {plain, 0, &record{attempts: 1, retryAt: later}, backsOff, ordinary},
-		"its pause is over":         {plain, 0, &record{attempts: 1, retryAt: now}, retried, single},
-		"suspect":                   {plain, 0, &record{batchLimit: 4}, suspected, 4},
-		"its Discard is due":        {plain, 0, &record{dead: true, unfinished: true}, dying, unfinished},
-		"its Discard has failed":    {plain, 0, &record{dead: true, unfinished: true, retryAt: later}, backsOff, ordinary},
-		"its Discard at a cursor":   {cursor, 0, &record{dead: true, unfinished: true}, dying, unfinished},
-		"doubted, a success since":  {plain, 0, &record{doubtful: true, last: 2, retryAt: later}, retried, 10},
-		"doubted, no success since": {plain, 0, &waiting, backsOff, ordinary},
+		"new":                                     {plain, 0, nil, fresh, ordinary},
+		"dead":                                    {plain, 0, &record{dead: true, stored: true}, over, ordinary},
+		"dead and not recorded":                   {plain, 0, &record{dead: true, unsaved: true}, dying, unfinished},
+		"backs off":                               {plain, 0, &record{attempts: 1, retryAt: later}, backsOff, ordinary},
+		"its pause is over":                       {plain, 0, &record{attempts: 1, retryAt: now}, retried, single},
+		"suspect":                                 {plain, 0, &record{batchLimit: 4}, suspected, 4},
+		"its Discard is due":                      {bin, 0, &record{dead: true}, dying, unfinished},
+		"its Discard has succeeded":               {bin, 0, &record{dead: true, discarded: true}, over, ordinary},
+		"its Discard has failed":                  {bin, 0, &record{dead: true, tries: 1, retryAt: later}, backsOff, ordinary},
+		"its Discard at a cursor":                 {cursorBin, 0, &record{dead: true}, dying, unfinished},
+		"discarded at a cursor":                   {cursorBin, 0, &record{dead: true, discarded: true}, retried, passed},
+		"doubted, a success since":                {plain, 0, &record{doubtful: true, last: 2, retryAt: later}, retried, 10},
+		"doubted, no success since":               {plain, 0, &waiting, backsOff, ordinary},
 		"an attempt and a doubt, a success since": {plain, 0, &both, retried, single},
 		"behind a failed batch of a cursor":       {cursor, 1, nil, retried, 5},
 		"behind the suspects of a cursor":         {cursor, 2, nil, fresh, ordinary},
@@ -41,7 +46,7 @@ func TestFilterJudges(t *testing.T) {
 		"backs off at a cursor":                   {cursor, 0, &record{attempts: 1, retryAt: later}, backsOff, ordinary},
 		"the probe of a cursor":                   {probe, 0, &record{attempts: 1, retryAt: later}, retried, single},
 		"backs off in an outage":                  {sample, 0, &waiting, backsOff, ordinary},
-		"passed by the sweep":                     {sweep, 0, &record{dead: true}, over, ordinary},
+		"passed by the sweep":                     {sweep, 0, &record{dead: true, unsaved: true}, over, ordinary},
 		"dead before the sweep":                   {sweep, 0, &record{dead: true, stored: true}, givenUp, ordinary},
 		"the sweep waits for it":                  {sweep, 0, &record{doubtful: true, last: 3}, retried, 10},
 		"the sweep gives it up":                   {givesUp, 0, &record{doubtful: true, last: 3}, givenUp, ordinary},

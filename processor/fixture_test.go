@@ -36,7 +36,7 @@ type world struct {
 	*processor.Processor
 	log   *logtest.Log
 	begin time.Time
-	most  *int   // how many records of failed items the processor holds at most; nil means as many as usual
+	most  *int   // how many notes about failed items the processor makes at most; nil means as many as usual
 	stop  func() // ends Run and waits for it
 
 	mu      sync.Mutex
@@ -62,8 +62,7 @@ func (w *world) start(t *testing.T, d processor.TaskDealer[string], env processo
 	}
 	w.Processor = p
 	if w.most != nil {
-		p.SetMaxRecords(*w.most)
-		p.SetMaxDead(*w.most)
+		p.SetMaxNotes(*w.most)
 	}
 	w.grant(t, ids...)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -121,57 +121,41 @@ func (i *isolation) end(b *batch) {
 	}
 }
 
-// saveStart records in the store that an item begins alone. In memory the item is a suspect.
+// saveStart records in the store that an item begins alone.
 func (l *failureLog) saveStart(b *batch) (u update, err error) {
 	if u, err = b.updateOf(0); err != nil {
 		return u, err
 	}
-	var known bool
-	if u.record, known, err = l.record(&b.call, u.key, false); err != nil {
-		return u, err
-	}
-	if !known {
-		u.batchLimit = 1
-	}
 	u.started = true
-	return u, l.save(b.bound, u)
+	return u, l.write(b.bound, []FailedItem{u.item(b.began)})
 }
 
 // deleteStart makes the record of an item in the store what it was before it began. An item that has only failed in an
 // outage had none.
 func (l *failureLog) deleteStart(ctx context.Context, u update) error {
-	r, ok := l.recall(u.key)
-	switch {
-	case !ok || l.store == nil:
-		return nil
-	case r.batchLimit == 0 && (r.attempts > 0 || !r.doubtful) && l.grant.queue.Run == nil:
-		u.record, u.started = r, false
-		return l.save(ctx, u)
+	if u.started = false; u.attempts > 0 && !l.sweeps {
+		return l.write(ctx, []FailedItem{u.item(time.Now())})
 	}
-	defer l.enter(1)() //nolint:contextcheck // it waits also if the call is cancelled
-	return l.store.Delete(ctx, l.grant.queue, []string{u.key})
+	return l.store.Delete(ctx, l.queue, []string{u.key})
 }
 
 // declareDead declares the items dead that an earlier owner has started alone and not ended, if as many owners in a row
 // were expired as isolate the queue. With fewer crashes it does nothing: the owner may have left, without being able to
 // delete the record.
-func (l *failureLog) declareDead(c *selectCall, list []FailedItem) error {
-	g := l.grant
-	var dead []FailedItem
-	for i := range list {
-		f := &list[i]
-		if !f.Started || g.failures.version > 0 || !g.queue.crashed(c.settings) {
-			continue
-		}
-		f.Started, f.RetryIn = false, 0
+func (l *failureLog) declareDead(c *selectCall) error {
+	if !l.queue.crashed(c.settings) {
+		return nil
+	}
+	dead, err := l.store.Started(c.ctx, l.queue)
+	if err != nil || len(dead) == 0 {
+		return err
+	}
+	for i := range dead {
+		f := &dead[i]
+		f.Dead, f.Started, f.RetryIn = true, false, 0
 		f.Attempts++
 		f.LastError = fmt.Sprintf("the process ended while it executed this item alone, after %s executed a page of queue %s",
-			count(int(g.queue.Crashes-1), "process had ended before it had", "processes had ended before they had"), g.queue.ID)
-		f.Dead = true
-		dead = append(dead, *f)
-	}
-	if len(dead) == 0 {
-		return nil
+			count(int(l.queue.Crashes-1), "process had ended before it had", "processes had ended before they had"), l.queue.ID)
 	}
 	if err := l.write(c.ctx, dead); err != nil {
 		return err
@@ -179,7 +163,7 @@ func (l *failureLog) declareDead(c *selectCall, list []FailedItem) error {
 	for _, f := range dead {
 		c.logLine(slog.LevelError, "item is dead", slog.String("error", f.LastError), slog.String("key", f.Key))
 		c.env.Alert(Alert{
-			Kind: AlertKiller, Queue: g.queue.ID, Subject: "item " + f.Key,
+			Kind: AlertKiller, Queue: l.queue.ID, Subject: "item " + f.Key,
 			Text: fmt.Sprintf("item %s is dead: %s", f.Key, f.LastError),
 		})
 	}

@@ -2,7 +2,6 @@ package processor
 
 import (
 	"container/heap"
-	"math"
 	"slices"
 	"time"
 )
@@ -25,6 +24,8 @@ type lane struct {
 	rate         *queueRate  // nil without a bound
 	behind       *keysBehind // of an Ordered dealer; nil before the first select
 	heldKeys     int         // how many order keys have items that wait for others, as far as the last select knows
+	parked       int         // how many items of the last page have failed, as selectCall.parked (X2)
+	saturated    bool        // the last page was full and held nothing to execute
 
 	dueAt     time.Time // the time of the next select, while the lane is idle
 	idleUntil time.Time // until when peeks may delay that, if the last select has returned nothing at all; else zero
@@ -40,21 +41,11 @@ type lane struct {
 	// Only the lane's select uses these.
 	pass        pass // of a Paged dealer
 	retryCredit int  // calls for other items since the last retries
-	unrecorded  int  // how many items of the last page are not executed, without a record in memory (X2)
-	saturated   bool // the last page was full and held nothing to execute
-	sourceSize  int  // how many items the source had, if the last select that succeeded has returned all of them
 	watch       watch
 	held        heldKeys // of an Ordered dealer
 
 	failures *failureLog
 }
-
-func newLane(store ItemStore) *lane {
-	return &lane{heapIndex: -1, sourceSize: unknownSize, failures: newFailureLog(store)}
-}
-
-// unknownSize is the sourceSize of a lane whose last select may not have returned all items.
-const unknownSize = math.MaxInt
 
 // selectable reports whether the queue may be selected.
 func (l *lane) selectable() bool { return !l.sweepEnded() && !l.grant.draining }

@@ -177,7 +177,7 @@ func TestAnItemInFlightHoldsItsKey(t *testing.T) {
 		s.NotSleep, s.FetchNumber, s.ExecuteNumber, s.RetryJitter = true, 1, 1, 0
 		w.start(t, d, processor.Env{}, s, "a")
 		time.Sleep(15 * time.Second)
-		w.expect(t, "0s [ax1]", "1s [ay1]", "11s [ax1]")
+		w.expect(t, "0s [ax1]", "0s [ay1]", "11s [ax1]")
 		d.heal("ax1")
 		time.Sleep(time.Minute)
 		w.expect(t, "21s [ax2]")

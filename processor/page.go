@@ -10,18 +10,19 @@ import (
 // Then the scheduler's lock guards it.
 type page struct {
 	pageItems
-	ctx     context.Context // of its batches; Env.Bind was applied to it, unless the dealer is Cursored
-	marks   []mark          // of each item; nil if all are ordinary
-	fetched int             // number of items that the select returned
-	retries int             // number of items that have failed alone before
-	next    int             // index of the first unstarted item
-	end     int             // number of items
-	batches int             // number of batches taken so far
-	ended   int             // number of batches that have ended
-	cut     bool            // some items were dropped, or cancelled
-	readyAt time.Time       // when its first batch could be taken
-	chains  *chains         // of an Ordered dealer: they replace next and end
-	behind  *keysBehind     // of its pass, if that has moved behind the page; else nil
+	ctx     context.Context   // of its batches; Env.Bind was applied to it, unless the dealer is Cursored
+	marks   []mark            // of each item; nil if all are ordinary
+	records map[string]record // what is known, by key, about the items that have failed
+	fetched int               // number of items that the select returned
+	retries int               // number of items that have failed alone before
+	next    int               // index of the first unstarted item
+	end     int               // number of items
+	batches int               // number of batches taken so far
+	ended   int               // number of batches that have ended
+	cut     bool              // some items were dropped, or cancelled
+	readyAt time.Time         // when its first batch could be taken
+	chains  *chains           // of an Ordered dealer: they replace next and end
+	behind  *keysBehind       // of its pass, if that has moved behind the page; else nil
 }
 
 // pageItems are the items of a page and what belongs to each of them. Removing items from a page replaces them, so that

@@ -99,13 +99,7 @@ type deadBefore struct {
 
 var nothing = failedItems{}
 
-func (d deadBefore) Load(_ context.Context, _ processor.Queue, _, mostDead int) (l processor.LoadedItems, _ error) {
-	l.Dead, l.More = make([]processor.KeyDigest, min(mostDead, d.number)), d.number > mostDead
-	for i := range l.Dead {
-		l.Dead[i] = processor.DigestOf(strconv.Itoa(i))
-	}
-	return l, nil
-}
+func (d deadBefore) Any(context.Context, processor.Queue) (bool, error) { return d.number > 0, nil }
 
 func (d deadBefore) Find(_ context.Context, _ processor.Queue, keys []string) (list []processor.FailedItem, _ error) {
 	for _, key := range keys {

@@ -58,8 +58,7 @@ func history(rt *rapid.T, k kind) {
 	if h.p, err = processor.New(d, env, h.settings()); err != nil {
 		rt.Fatal(err)
 	}
-	h.p.SetMaxRecords(rapid.SampledFrom([]int{0, 1, 3, 10_000}).Draw(rt, "records"))
-	h.p.SetMaxDead(rapid.SampledFrom([]int{0, 1, 3, 10_000}).Draw(rt, "dead keys"))
+	h.p.SetMaxNotes(rapid.SampledFrom([]int{0, 1, 3, 10_000}).Draw(rt, "notes"))
 	ctx, cancel := context.WithCancel(rt.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- h.p.Run(ctx) }()

@@ -45,7 +45,7 @@ func (p *Processor) Grant(q Queue, total int) error {
 	if g := s.grants[q.ID]; g != nil {
 		return fmt.Errorf("grant queue %s under epoch %d: still held under epoch %d", q.ID, q.Epoch, g.queue.Epoch)
 	}
-	l := newLane(p.env.Items)
+	l := &lane{heapIndex: -1}
 	if q.Run != nil {
 		run := *q.Run // so that each grant has its own
 		q.Run, l.sweep = &run, &sweep{}
@@ -53,14 +53,12 @@ func (p *Processor) Grant(q Queue, total int) error {
 			s.sweptRun = sweptRun{id: run.ID, began: time.Now()}
 		}
 	}
-	g := &grant{queue: q, total: total, lane: l, failures: newFailures(&p.memory)}
-	if s.capabilities.tracksItems() {
-		g.failures.rememberLocked(q.Run)
-	}
+	g := &grant{queue: q, total: total, lane: l}
 	if !q.FailingSince.IsZero() {
 		g.streak = queueStreak{since: q.FailingSince, carried: true}
 	}
-	l.grant, l.failures.grant, l.limits = g, g, q.Limits
+	l.grant, l.limits = g, q.Limits
+	l.failures = newFailureLog(p.env.Items, q, s.capabilities, &p.memory.notes)
 	l.rate = newQueueRate(l.limits.rate(s.settings))
 	s.grants[q.ID] = g
 	now := time.Now()
@@ -128,7 +126,7 @@ func (p *Processor) Forget(id string) bool {
 		return false
 	}
 	g.cancelLocked(nil)
-	g.failures.release()
+	g.lane.failures.release()
 	delete(s.grants, id)
 	s.wakeNextLocked(time.Now())
 	if g.lane.sweep == nil {
@@ -249,8 +247,7 @@ func QueueOf(key int64, total int) int {
 	return int(max(key%int64(total), -(key % int64(total))))
 }
 
-// grant is one queue under one epoch: the unit of ownership and of draining. The scheduler's lock guards it, except
-// failures.
+// grant is one queue under one epoch: the unit of ownership and of draining. The scheduler's lock guards it.
 type grant struct {
 	queue      Queue
 	total      int
@@ -264,8 +261,6 @@ type grant struct {
 	cursor     cursorState // of a Cursored dealer
 	work       Work
 	streak     queueStreak
-
-	failures failures
 
 	// The context of the calls that concern this queue. The first call creates it. Revoke cancels it.
 	ctx    context.Context

@@ -138,18 +138,27 @@ func (f *randomSource) delay() bool {
 	return bad
 }
 
-// Load returns as many items as it is asked for, or at random fewer: then the others have another queue's records.
-func (s randomItems) Load(_ context.Context, q processor.Queue, most, mostDead int) (l processor.LoadedItems, _ error) {
+// Any is true at random for a queue without items: then other queues have records of its items.
+func (s randomItems) Any(_ context.Context, q processor.Queue) (bool, error) {
 	s.mu.Lock()
 	s.admitted[q.ID] = true
-	if l = s.store.load(q.ID, most, mostDead); s.moved && s.rnd.IntN(2) == 0 {
-		l.Items, l.Dead, l.More = l.Items[:s.rnd.IntN(len(l.Items)+1)], l.Dead[:s.rnd.IntN(len(l.Dead)+1)], true
-	}
+	has := s.store.any(q.ID) || s.moved && s.rnd.IntN(2) == 0
 	s.mu.Unlock()
 	if s.delay() {
-		return processor.LoadedItems{}, errBroken
+		return false, errBroken
 	}
-	return l, nil
+	return has, nil
+}
+
+func (s randomItems) Started(_ context.Context, q processor.Queue) ([]processor.FailedItem, error) {
+	s.mu.Lock()
+	s.admitted[q.ID] = true
+	list := s.store.started(q.ID)
+	s.mu.Unlock()
+	if s.delay() {
+		return nil, errBroken
+	}
+	return list, nil
 }
 
 func (s randomItems) Find(_ context.Context, q processor.Queue, keys []string) ([]processor.FailedItem, error) {

@@ -3,14 +3,12 @@ package processor_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -21,78 +19,110 @@ func (m *memory) found() int {
 	return m.finds
 }
 
-// Memory holds no more records than its bound. Items beyond it are looked up by their keys: the dead are not executed,
-// the others go on from their last attempt, and a success deletes the record (X6).
-func TestRecordsBeyondTheBound(t *testing.T) {
-	for _, most := range []int{0, 2, 5} {
+// Items are looked up by their keys: the dead are not executed, the others go on from their last attempt, and a success
+// deletes the record (X6).
+func TestRecordsAreLookedUp(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		b, m := &bin{newRows(w, numbered("a", 10)...), nil}, newMemory()
+		for i := range 9 {
+			key := fmt.Sprint("a", i)
+			switch {
+			case i < 5:
+				m.items[key] = processor.FailedItem{Key: key, Attempts: 3, LastError: "was broken", Dead: true}
+			default:
+				m.items[key] = processor.FailedItem{Key: key, Attempts: 2, LastError: "was broken"}
+			}
+		}
+		b.bad["a6"] = errBroken
+		w.start(t, b, processor.Env{Items: failedItems{m}, Bind: bind}, limited(), "a")
+		time.Sleep(time.Hour)
+		want := []string{"0s [a5]", "0s [a6]", "0s [a7]", "0s [a8]", "0s [a9]"}
+		for i := range 5 { // their last owner may have ended before it discarded them
+			want = append(want, fmt.Sprintf("0s discard a%d: was broken a:7", i))
+		}
+		w.expect(t, append(want, "0s discard a6: broken a:7")...)
+		records := m.records()
+		for _, key := range []string{"a0", "a1", "a2", "a3", "a4", "a6"} {
+			if !records[key].Dead || records[key].Attempts < 3 {
+				t.Errorf("the record of %s is %+v, want Dead", key, records[key])
+			}
+			delete(records, key)
+		}
+		if len(records) > 0 {
+			t.Errorf("records of items that succeeded: %v", records)
+		}
+	})
+}
+
+// The store is asked for the items of pages while it has records of the queue, and at most a minute longer.
+func TestStoreIsAskedWhileItHasRecords(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r, m := newRows(w, numbered("a", 10)...), newMemory()
+		work := func(items ...string) {
+			r.mu.Lock()
+			r.open = append(r.open, items...)
+			r.mu.Unlock()
+			time.Sleep(3 * time.Minute)
+			synctest.Wait()
+		}
+		w.start(t, r, processor.Env{Items: failedItems{m}}, limited(), "a")
+		if work(); m.found() > 0 {
+			t.Errorf("%d lookups for a queue without records, want none", m.found())
+		}
+		r.bad["a20"] = errBroken
+		if work("a20"); m.found() == 0 || !m.records()["a20"].Dead {
+			t.Errorf("%d lookups, the record of a20 is %+v, want some, and Dead", m.found(), m.records()["a20"])
+		}
+		m.mu.Lock()
+		clear(m.items) // rota item drop, and the row is deleted by hand
+		m.mu.Unlock()
+		r.mu.Lock()
+		r.open = nil
+		r.mu.Unlock()
+		work()
+		before := m.found()
+		if work(numbered("a", 10)...); m.found() != before {
+			t.Errorf("%d lookups after the last record is gone, want none", m.found()-before)
+		}
+		w.Drain("a")
+		time.Sleep(time.Minute)
+		if w.Forget("a"); w.Notes() != 0 {
+			t.Errorf("%d notes after the grant, want none", w.Notes())
+		}
+	})
+}
+
+// An operator's change of a record counts with the next select, and what a worker has noted does not outlive it.
+func TestChangedRecordsCountAtOnce(t *testing.T) {
+	for _, dropped := range []bool{false, true} {
 		bubble(t, func(t *testing.T, w *world) {
-			w.most = &most
-			b, m := &bin{newRows(w, numbered("a", 10)...), nil}, newMemory()
-			for i := range 9 {
-				key := fmt.Sprint("a", i)
-				switch {
-				case i < 5:
-					m.items[key] = processor.FailedItem{Key: key, Attempts: 3, LastError: "was broken", Dead: true}
-				default:
-					m.items[key] = processor.FailedItem{Key: key, Attempts: 2, LastError: "was broken"}
-				}
+			r, m := newRows(w, "a1"), newMemory()
+			r.bad["a1"] = errBroken
+			s := limited()
+			s.Retry, s.RetryMax = time.Hour, time.Hour
+			w.start(t, r, processor.Env{Items: failedItems{m}}, s, "a")
+			time.Sleep(time.Minute)
+			w.expect(t, "0s [a1]")
+			m.mu.Lock()
+			if delete(m.items, "a1"); !dropped {
+				m.items["a1"] = processor.FailedItem{Key: "a1"}
+				delete(m.due, "a1")
 			}
-			b.bad["a6"] = errBroken
-			w.start(t, b, processor.Env{Items: failedItems{m}, Bind: bind}, limited(), "a")
-			time.Sleep(time.Hour)
-			want := []string{"0s [a5]", "0s [a6]", "0s [a7]", "0s [a8]", "0s [a9]"}
-			for i := range 5 { // their last owner may have ended before it discarded them
-				want = append(want, fmt.Sprintf("0s discard a%d: was broken a:7", i))
+			m.mu.Unlock()
+			time.Sleep(2 * time.Second)
+			if text := w.text(); strings.Count(text, "[a1]") != 1 {
+				t.Errorf("dropped %t: journal: %s, want [a1] once more", dropped, text)
 			}
-			w.expect(t, append(want, "0s discard a6: broken a:7")...)
-			records := m.records()
-			for _, key := range []string{"a0", "a1", "a2", "a3", "a4", "a6"} {
-				if !records[key].Dead || records[key].Attempts < 3 {
-					t.Errorf("bound %d: the record of %s is %+v, want Dead", most, key, records[key])
-				}
-				delete(records, key)
-			}
-			if len(records) > 0 {
-				t.Errorf("bound %d: records of items that succeeded: %v", most, records)
-			}
-			if n, dead := w.Records(), w.DeadKeys(); n > most || dead > most {
-				t.Errorf("bound %d: memory holds %d records and %d dead keys", most, n, dead)
+			if n := m.records()["a1"].Attempts; n != 1 {
+				t.Errorf("dropped %t: %d attempts, want the first", dropped, n)
 			}
 		})
 	}
 }
 
-// While memory holds all records, the store is asked for none.
-func TestRecordsInMemoryAreNotLookedUp(t *testing.T) {
+// A failed item loses no attempt in an outage, and is retried after it as the policy says (X5, X6).
+func TestOutageOfFailedItems(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		r, m := newRows(w, numbered("a", 10)...), newMemory()
-		for i := range 5 {
-			r.bad[fmt.Sprint("a", i)] = errBroken
-		}
-		w.start(t, r, processor.Env{Items: failedItems{m}}, limited(), "a")
-		time.Sleep(time.Minute)
-		w.Reload()
-		time.Sleep(time.Hour)
-		if n := w.DeadKeys(); n != 5 || w.Records() != 0 {
-			t.Errorf("memory holds %d dead keys and %d records, want 5 and none", n, w.Records())
-		}
-		if n := m.found(); n > 0 || w.Stats().DeadCount != 5 {
-			t.Errorf("%d lookups, %d dead, want none and 5", n, w.Stats().DeadCount)
-		}
-		w.Drain("a")
-		time.Sleep(time.Minute)
-		if w.Forget("a"); w.Records() != 0 || w.DeadKeys() != 0 {
-			t.Errorf("memory holds %d records and %d dead keys after the grant, want none", w.Records(), w.DeadKeys())
-		}
-	})
-}
-
-// An item whose record memory does not hold loses no attempt in an outage, and is retried after it as the policy says
-// (X5, X6).
-func TestOutageOfItemsWithoutRecordsInMemory(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		none := 0
-		w.most = &none
 		r, m := newRows(w, "a1", "a2", "a3", "a4"), newMemory()
 		for _, item := range r.open {
 			r.bad[item] = errDown
@@ -130,8 +160,6 @@ func TestOutageOfItemsWithoutRecordsInMemory(t *testing.T) {
 // An item that is executed alone after crashes keeps its attempts (S14, X6).
 func TestItemAloneKeepsItsAttempts(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		none := 0
-		w.most = &none
 		r, m := newRows(w, "a1"), newMemory()
 		m.items["a1"] = processor.FailedItem{Key: "a1", Attempts: 2, LastError: "was broken"}
 		r.bad["a1"] = errBroken
@@ -150,9 +178,7 @@ func TestItemAloneKeepsItsAttempts(t *testing.T) {
 // elsewhere is a store that finds dead items of another queue under each key.
 type elsewhere struct{ failedItems }
 
-func (elsewhere) Load(context.Context, processor.Queue, int, int) (processor.LoadedItems, error) {
-	return processor.LoadedItems{More: true}, nil
-}
+func (elsewhere) Any(context.Context, processor.Queue) (bool, error) { return true, nil }
 
 func (elsewhere) Find(_ context.Context, _ processor.Queue, keys []string) (list []processor.FailedItem, _ error) {
 	for _, key := range keys {
@@ -176,11 +202,9 @@ func TestCursorsOfOtherQueuesAreOtherItems(t *testing.T) {
 	})
 }
 
-// A select with few items behind many dead ones whose records memory does not hold finds them (X2).
-func TestItemsBehindDeadItemsWithoutRecordsInMemory(t *testing.T) {
+// A select with few items behind many dead ones finds them: its limit grows fast (X2).
+func TestLimitReachesBehindDeadItems(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		none := 0
-		w.most = &none
 		r, m := newRows(w, numbered("a", 40)...), newMemory()
 		for _, key := range r.open[:35] {
 			m.items[key] = processor.FailedItem{Key: key, Attempts: 3, Dead: true}
@@ -189,13 +213,12 @@ func TestItemsBehindDeadItemsWithoutRecordsInMemory(t *testing.T) {
 		s.FetchNumber = 5
 		told := &alertBook{}
 		w.start(t, r, processor.Env{Items: failedItems{m}, Alert: told.add}, s, "a")
-		time.Sleep(5 * time.Second) // the limit grows fast
 		synctest.Wait()
 		r.mu.Lock()
 		open := len(r.open)
 		r.mu.Unlock()
 		if open != 35 {
-			t.Errorf("after 5 selects %d items are open, want the 35 dead ones", open)
+			t.Errorf("at once %d items are open, want the 35 dead ones", open)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -208,58 +231,4 @@ func TestItemsBehindDeadItemsWithoutRecordsInMemory(t *testing.T) {
 			t.Errorf("the last limit is %d, want that of 35 dead items and 5 others", last)
 		}
 	})
-}
-
-// Memory holds the keys of a million dead items at most, which take some tens of megabytes.
-func TestDeadItemsTakeLittleMemory(t *testing.T) {
-	racetest.Skip(t)
-	for dead, want := range map[int]int{100_000: 400_000, 400_000: 1_000_000} { // of each of four queues, and of all
-		p, grown := loadDead(t, dead)
-		t.Logf("%d dead keys in memory, %.1f MB", p.DeadKeys(), float64(grown)/1e6)
-		if n := p.DeadKeys(); n < want || n > want+4 || p.Records() > 0 || grown > 50*int64(n) {
-			t.Errorf("%d dead keys and %d records in memory, %d bytes; want %d keys and at most 50 bytes for each",
-				n, p.Records(), grown, want)
-		}
-		runtime.KeepAlive(p)
-	}
-}
-
-// loadDead returns a processor that has loaded the dead items of four queues, and the memory that they take.
-func loadDead(t *testing.T, dead int) (p *processor.Processor, grown int64) {
-	t.Helper()
-	p, err := processor.New(&rows{w: &world{}}, processor.Env{Items: deadBefore{nothing, dead}}, settings())
-	if err != nil {
-		t.Fatal(err)
-	}
-	heap := func() int64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
-	before := heap()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	for i := range 4 {
-		if err := p.Grant(processor.Queue{ID: ids[i], Index: i}, 4); err != nil {
-			t.Fatal(err)
-		}
-	}
-	go func() { ended <- p.Run(ctx) }()
-	for p.Stats().FetchCount < 8 {
-		time.Sleep(time.Millisecond)
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
-	return p, heap() - before
-}
-
-// A digest of a usual key is computed without an allocation.
-func TestDigestAllocatesNothing(t *testing.T) {
-	key := strings.Repeat("x", 256)
-	if n := testing.AllocsPerRun(100, func() { processor.DigestOf(key) }); n > 0 {
-		t.Errorf("%.0f allocations for a digest, want none", n)
-	}
 }

@@ -94,11 +94,16 @@ func newMemory() *memory {
 // failedItems is memory as an ItemStore.
 type failedItems struct{ *memory }
 
-func (m failedItems) Load(_ context.Context, q processor.Queue, most, mostDead int) (processor.LoadedItems, error) {
+func (m failedItems) Any(_ context.Context, q processor.Queue) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.calls = append(m.calls, "load "+q.ID)
-	return m.load(q.ID, most, mostDead), m.err
+	return m.any(q.ID), m.err
+}
+
+func (m failedItems) Started(_ context.Context, q processor.Queue) ([]processor.FailedItem, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.started(q.ID), m.err
 }
 
 func (m failedItems) Find(_ context.Context, _ processor.Queue, keys []string) ([]processor.FailedItem, error) {
@@ -108,30 +113,24 @@ func (m failedItems) Find(_ context.Context, _ processor.Queue, keys []string) (
 	return m.find(keys), m.err
 }
 
-// load returns the items of a queue as a store does. The caller has locked it.
-func (m *memory) load(queue string, most, mostDead int) (l processor.LoadedItems) {
-	var list []processor.FailedItem
+// any reports whether a queue has items. The caller has locked it.
+func (m *memory) any(queue string) bool {
+	for key := range m.items {
+		if key[:1] == queue {
+			return true
+		}
+	}
+	return false
+}
+
+// started returns the items of a queue that are Started. The caller has locked it.
+func (m *memory) started(queue string) (list []processor.FailedItem) {
 	for _, key := range slices.Sorted(maps.Keys(m.items)) {
-		switch {
-		case key[:1] != queue:
-		case m.items[key].Dead:
-			l.Dead = append(l.Dead, processor.DigestOf(key))
-		default:
+		if key[:1] == queue && m.items[key].Started {
 			list = append(list, m.find([]string{key})...)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b processor.FailedItem) int {
-		if a.Started == b.Started {
-			return 0
-		}
-		if a.Started {
-			return -1
-		}
-		return 1
-	})
-	l.More = len(list) > most || len(l.Dead) > mostDead
-	l.Items, l.Dead = list[:min(most, len(list))], l.Dead[:min(mostDead, len(l.Dead))]
-	return l
+	return list
 }
 
 // find returns the items with these keys. The caller has locked it.
@@ -141,9 +140,10 @@ func (m *memory) find(keys []string) (list []processor.FailedItem) {
 		if !ok {
 			continue
 		}
-		if due, saved := m.due[key]; saved {
-			item.RetryIn = time.Until(due)
+		if _, saved := m.due[key]; !saved {
+			m.due[key] = time.Now().Add(item.RetryIn)
 		}
+		item.RetryIn = time.Until(m.due[key])
 		item.Queue = key[:1]
 		list = append(list, item)
 	}

@@ -16,6 +16,7 @@ type selectCall struct {
 	cursor    cursorState // the grant's when the select began
 	loaded    bool        // selection.Queue.Cursor was loaded from the store
 	wanted    int         // how many items to execute the select asks for; Limit also counts items that are not executed
+	room      int         // how many of those it allows for
 
 	found        *page           // nil if the dealer returned nothing
 	suspect      bool            // the last select of the lane has failed
@@ -26,6 +27,8 @@ type selectCall struct {
 	retryAt      time.Time       // when the first item that backs off may be retried; zero if none backs off
 	heldOnce     bool            // an order key was left out, so that others have a turn
 	dead         int             // items that were found dead because they have ended their process
+	parked       int             // items of the page that have failed, or that follow such an item of their order key
+	saturated    bool            // the page is full and holds nothing to execute
 
 	step      step   // what the select means for the pass of the lane
 	last      string // the position of the last item, if the select moves the pass
@@ -81,11 +84,6 @@ func (c *selectCall) perform() error {
 		return err
 	}
 	n := list.size()
-	c.lane.unrecorded, c.lane.saturated = 0, false
-	c.lane.sourceSize = unknownSize
-	if n < c.selection.Limit && c.selection.After == "" && len(c.selection.Held) == 0 {
-		c.lane.sourceSize = n
-	}
 	if n == 0 {
 		c.step = ends
 		return nil
@@ -108,8 +106,8 @@ func (c *selectCall) prepare() error {
 	if err := c.enter(); err != nil {
 		return err
 	}
-	if err := c.lane.failures.load(c); err != nil {
-		return fmt.Errorf("load failed items: %w", err)
+	if err := c.lane.failures.ask(c); err != nil {
+		return fmt.Errorf("ask for failed items: %w", err)
 	}
 	if c.cursor.unknown {
 		if err := c.loadCursor(); err != nil {
@@ -163,27 +161,30 @@ func (c *selectCall) limit() int {
 	case c.quota > 0 && c.capabilities.Keyed:
 		c.wanted = min(c.quota, 1+parkedRoom) * c.settings.FetchNumber
 	}
-	limit := c.wanted + c.roomForParked()
+	c.room = c.roomForParked()
+	limit := c.wanted + c.room
 	for _, s := range c.inFlight {
 		limit += s.size()
 	}
 	return limit
 }
 
-// roomForParked returns the number of items that the select may return although they have failed. Beyond the bound, the
-// select of a Paged dealer goes on behind its page. Another dealer may miss items, and an alert says so.
+// roomForParked returns the number of items that the select may return although they have failed. The last page and its
+// batches show how many there are; if the page had no other items, there may be many more. Beyond the bound, the select of a Paged dealer goes on
+// behind its page. Another dealer may miss items, and an alert says so.
 func (c *selectCall) roomForParked() int {
 	l, most := c.lane, parkedRoom*c.settings.FetchNumber
-	parked := int64(l.unrecorded) + c.grant.failures.waiting()
-	if c.capabilities.Discarder {
-		parked -= c.grant.failures.dead.number.Load() // these are discarded, or are to be
+	l.watch.alertParked(c, l.parked, most)
+	if l.saturated {
+		return l.pass.room(min(2*l.parked, most))
 	}
-	parked = min(parked, int64(l.sourceSize)) // the others have left the source
-	l.watch.alertParked(c, parked, most)
-	if l.saturated { // there may be many more
-		parked += int64(l.unrecorded)
-	}
-	return l.pass.room(int(min(parked, int64(most))))
+	return l.pass.room(min(l.parked, most))
+}
+
+// reachesFurther reports whether the next select has room for more failed items than this one, whose page had no others.
+func (c *selectCall) reachesFurther() bool {
+	return c.saturated && !c.capabilities.Cursored && !c.capabilities.Paged &&
+		min(2*c.parked, parkedRoom*c.settings.FetchNumber) > c.room
 }
 
 // selectItems calls the dealer and the hooks.
@@ -241,7 +242,7 @@ func (c *selectCall) preparePage(returned items, p *page) (err error) {
 			return err
 		}
 	}
-	c.lane.saturated = p.unstarted() == 0 && p.fetched >= c.selection.Limit
+	c.saturated = p.unstarted() == 0 && p.fetched >= c.selection.Limit
 	if err = c.lane.watch.inspect(c, returned, p); err != nil {
 		return err
 	}
@@ -301,6 +302,9 @@ func (c *selectCall) finishLocked(s *scheduler) {
 		if c.found != nil && c.step == moves {
 			c.found.behind = l.behind
 		}
+	}
+	if c.outcome == done {
+		l.parked, l.saturated = c.parked, c.saturated
 	}
 	if c.loaded {
 		c.grant.moveCursorLocked(c.selection.Queue.Cursor, c.cursor.suspects)
@@ -412,7 +416,7 @@ func (c *selectCall) freed() bool {
 // the end of an outage.
 func (c *selectCall) nextSelectAt(s *Settings) time.Time {
 	l := c.lane
-	if c.step == moves || c.heldOnce || c.freed() || l.sweep != nil && l.pass.waiting == 0 {
+	if c.step == moves || c.heldOnce || c.freed() || c.reachesFurther() || l.sweep != nil && l.pass.waiting == 0 {
 		return c.now
 	}
 	latest, retryAt := c.now.Add(s.SleepTimeNoData), c.retryAt

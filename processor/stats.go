@@ -23,7 +23,7 @@ type Stats struct {
 	InFlight        int       // items that are fetched and neither executed nor dropped
 	OutageSince     time.Time // when the circuit breaker opened, because nothing succeeds; zero while it is closed
 	HeldKeys        int       // order keys with items that wait for another of their key, as the last selects found
-	Parked          int       // failed items of the held queues that back off, are dead or were passed in a sweep
+	Parked          int       // items that the last selects returned and that have failed, or wait for such an item of their key
 	OldestCallSince time.Time // when the oldest running call of the dealer began; zero if none runs
 	LastFetchTime   time.Time // when the select began that ended last; zero before the first
 	LastError       error     // the last failure of a select, a peek or a batch, with the IDs of its queues
@@ -44,7 +44,7 @@ func (p *Processor) Stats() Stats {
 	}
 	stats.OutageSince = s.outage.openSince
 	for _, g := range s.grants {
-		stats.Parked += int(g.failures.waiting())
+		stats.Parked += g.lane.parked
 		stats.HeldKeys += g.lane.heldKeys
 	}
 	for e := range s.executors {

@@ -48,7 +48,7 @@ func TestSweepPassesFailedItems(t *testing.T) {
 					if !slices.Equal(r.open, []string{"a7", "a17", "a27", "a37"}) || time.Since(w.begin) > 0 {
 						t.Errorf("open after %s: %v, want [a7 a17 a27 a37], at once", time.Since(w.begin), r.open)
 					}
-					m.expect(t, "load a")
+					m.expect(t)
 					if b.discards > 0 || w.Stats().DeadCount > 0 || w.Stats().InFlight != 0 || w.Stats().Parked != 4 {
 						t.Errorf("%d discarded, stats %+v, want 0 discarded, DeadCount 0, InFlight 0, Parked 4", b.discards, w.Stats())
 					}

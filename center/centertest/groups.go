@@ -158,14 +158,14 @@ var groups = map[string]group{
 	"in tx deadlock": {run: testInTxDeadlock, about: Session},
 
 	// cases_item.go, cases_item_moved.go, cases_item_many.go
-	"failed items":      {run: testFailedItems, about: Clock},
-	"item keys":         {run: testItemKeys},
-	"X6 moved items":    {run: testMovedItems},
-	"X6 items to load":  {run: testItemsToLoad},
-	"item retention":    {run: testItemRetention, about: Clock},
-	"item chunks":       {run: testItemChunks},
-	"many failed items": {run: testManyFailedItems, about: Clock},
-	"F4 cursor":         {run: testCursor, about: Session},
+	"failed items":         {run: testFailedItems, about: Clock},
+	"item keys":            {run: testItemKeys},
+	"X6 moved items":       {run: testMovedItems},
+	"X6 S14 started items": {run: testStartedItems},
+	"item retention":       {run: testItemRetention, about: Clock},
+	"item chunks":          {run: testItemChunks},
+	"many failed items":    {run: testManyFailedItems, about: Clock},
+	"F4 cursor":            {run: testCursor, about: Session},
 
 	// cases_apply.go
 	"apply":          {run: testApply},

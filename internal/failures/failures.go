@@ -5,7 +5,6 @@ package failures
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -65,78 +64,24 @@ func Hashes(keys []string) []any {
 	return hashes
 }
 
-// KeyDigest stands for the key of a dead item: the first 16 bytes of its SHA-256.
-type KeyDigest = [16]byte
-
-// Loaded are the failed items of a queue that Load returns.
-type Loaded struct {
-	Items []Item      // in state RETRY or STARTED
-	Dead  []KeyDigest // of the items in state DEAD, in any order
-
-	// More reports whether an item of the queue may have a record that is in neither: the queue has more records, or the
-	// task type has records from before its queues last changed (X6). Find finds these.
-	More bool
-}
-
-// Load returns failed items of a queue: up to most items that are not dead, the STARTED ones first, and the digests of
-// up to mostDead dead items.
-func (l Log) Load(ctx context.Context, taskType, queueID string, most, mostDead int) (Loaded, error) {
-	var found Loaded
-	p, err := l.look(ctx, taskType, queueID)
-	if err == nil && p.Failed { // RETRY and STARTED sort behind DEAD, so that the index yields them in this order
-		found.Items, err = l.read(ctx, fmt.Sprintf(` AND partition_version = ? AND queue_id = ? AND state > ?
-			ORDER BY state DESC LIMIT %d`, most+1),
-			taskType, p.Version, queueID, Dead)
-	}
-	if err == nil && p.Failed {
-		found.Dead, err = l.readDead(ctx, taskType, p.Version, queueID, mostDead+1)
-	}
-	if err != nil {
-		return Loaded{}, fmt.Errorf("read the failed items of queue %s of %s$%s: %w", queueID, taskType, l.ownSign, err)
-	}
-	found.More = p.Moved || len(found.Items) > most || len(found.Dead) > mostDead
-	found.Items, found.Dead = found.Items[:min(most, len(found.Items))], found.Dead[:min(mostDead, len(found.Dead))]
-	return found, nil
-}
-
-// readDead reads the digests of at most limit dead items of a queue. They have no order: a sort of a million takes
-// longer than reading them.
-func (l Log) readDead(ctx context.Context, taskType string, partition int64, queueID string,
-	limit int,
-) (digests []KeyDigest, err error) {
-	var hash sql.RawBytes
-	err = l.db.Each(ctx, func(rows *sql.Rows) error {
-		if err := rows.Scan(&hash); err != nil {
-			return err
-		}
-		var d KeyDigest
-		if len(hash) < hex.EncodedLen(len(d)) {
-			return fmt.Errorf("item_hash %q is no SHA-256", hash)
-		}
-		_, err := hex.Decode(d[:], hash[:hex.EncodedLen(len(d))])
-		digests = append(digests, d)
-		return err
-	}, fmt.Sprintf(`SELECT item_hash FROM schedule_failed_item
-		WHERE task_type = ? AND own_sign = ? AND partition_version = ? AND queue_id = ? AND state = ? LIMIT %d`, limit),
-		taskType, l.ownSign, partition, queueID, Dead)
-	return digests, err
-}
-
-// first is what Load learns first. Few queues have failed items, and a process that starts asks for all of its queues:
-// so one statement tells which have none.
-type first struct {
-	Version int64 // partition_version of the roster
-	Moved   bool  // there are failed items of an earlier one: their queue may be another one now
-	Failed  bool  // the queue has failed items
-}
-
-func (l Log) look(ctx context.Context, taskType, queueID string) (first, error) {
-	return sqldb.One[first](ctx, sqldb.Strict{Eacher: l.db}, roster.ErrUnknownTask, `SELECT r.partition_version,
-		CASE WHEN EXISTS (SELECT 1 FROM schedule_failed_item f WHERE f.task_type = r.task_type AND f.own_sign = r.own_sign
-			AND f.partition_version < r.partition_version) THEN 1 ELSE 0 END,
-		CASE WHEN EXISTS (SELECT 1 FROM schedule_failed_item f WHERE f.task_type = r.task_type AND f.own_sign = r.own_sign
-			AND f.partition_version = r.partition_version AND f.queue_id = ?) THEN 1 ELSE 0 END
+// Any reports whether an item of a queue may have a record: the queue has records, or the task type has some from before
+// its queues last changed (X6). Few queues have, and a process that starts asks for all of its queues.
+func (l Log) Any(ctx context.Context, taskType, queueID string) (bool, error) {
+	const exists = `EXISTS (SELECT 1 FROM schedule_failed_item f WHERE f.task_type = r.task_type AND f.own_sign = r.own_sign
+		AND f.partition_version `
+	has, err := sqldb.One[bool](ctx, sqldb.Strict{Eacher: l.db}, roster.ErrUnknownTask, `SELECT CASE
+		WHEN `+exists+`< r.partition_version) THEN 1
+		WHEN `+exists+`= r.partition_version AND f.queue_id = ?) THEN 1 ELSE 0 END
 		FROM schedule_task_running r WHERE r.task_type = ? AND r.own_sign = ?`, queueID, taskType, l.ownSign)
+	return has, sqldb.Wrap(err, "look for failed items of queue %s of %s$%s", queueID, taskType, l.ownSign)
+}
+
+// Started returns the items of a queue in state STARTED.
+func (l Log) Started(ctx context.Context, taskType, queueID string) ([]Item, error) {
+	items, err := l.read(ctx, ` AND queue_id = ? AND state = ? AND partition_version = (SELECT r.partition_version
+		FROM schedule_task_running r WHERE r.task_type = ? AND r.own_sign = ?) ORDER BY item_hash`,
+		taskType, queueID, Started, taskType, l.ownSign)
+	return items, sqldb.Wrap(err, "read the started items of queue %s of %s$%s", queueID, taskType, l.ownSign)
 }
 
 // Find returns the failed items with these keys, whatever their queue is.

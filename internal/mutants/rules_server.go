@@ -340,8 +340,8 @@ var serverMutants = []mutant{
 	},
 	{
 		"S14", "the item that has ended its process is executed again",
-		"declareDead", "if !f.Started ||",
-		"if f.Started ||",
+		"declareDead", "if !l.queue.crashed(c.settings) {",
+		"if l.queue.crashed(c.settings) {",
 		"TestItemThatEndsItsProcessIsDead",
 	},
 	{

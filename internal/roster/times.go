@@ -320,7 +320,7 @@ func (l *LockTx) correct(ctx context.Context, t timeTable, list []correction, ke
 		return l.queuesChangedForAll(ctx)
 	case t.name == "schedule_failed_item":
 		l.versions.item++
-		return l.setLockRow(ctx, `item_version = item_version + 1`) // the servers read their failed items again
+		return l.setLockRow(ctx, `item_version = item_version + 1`) // what waited for that time is selected soon
 	}
 	return nil
 }

@@ -123,7 +123,7 @@ CREATE TABLE schedule_task_running (
     membership_version BIGINT  NOT NULL DEFAULT 0,      -- rises with everything that the planner reads: servers, their states, queues, limits
     planned_version    BIGINT  NOT NULL DEFAULT 0,      -- membership_version of the last plan; if it differs, a plan is due
     plan_version       BIGINT  NOT NULL DEFAULT 0,      -- rises with each change of ownership; servers read their queues again
-    item_version       BIGINT  NOT NULL DEFAULT 0,      -- rises when an operator changes failed items; servers read them again
+    item_version       BIGINT  NOT NULL DEFAULT 0,      -- rises when an operator changes failed items; servers then select soon
     epoch_high         BIGINT  NOT NULL DEFAULT 0,      -- highest epoch of any queue that was deleted; new queues start above it
     epoch_floor        BIGINT  NOT NULL DEFAULT 0,      -- the epoch_floor of the environment that the queues of this row are raised above
     audited_at         TEXT    NULL,                    -- when a server last compared the whole assignment with its plan

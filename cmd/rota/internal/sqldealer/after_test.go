@@ -3,6 +3,7 @@ package sqldealer
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,15 +16,19 @@ import (
 // deadRows is an ItemStore in which the rows below a number are dead.
 type deadRows int
 
-func (n deadRows) Load(context.Context, processor.Queue, int, int) (l processor.LoadedItems, _ error) {
-	for i := range int(n) {
-		l.Dead = append(l.Dead, processor.DigestOf(fmt.Sprint(i)))
-	}
-	return l, nil
+func (deadRows) Any(context.Context, processor.Queue) (bool, error) { return true, nil }
+
+func (deadRows) Started(context.Context, processor.Queue) ([]processor.FailedItem, error) {
+	return nil, nil
 }
 
-func (deadRows) Find(context.Context, processor.Queue, []string) ([]processor.FailedItem, error) {
-	return nil, nil
+func (n deadRows) Find(_ context.Context, _ processor.Queue, keys []string) (dead []processor.FailedItem, _ error) {
+	for _, key := range keys {
+		if i, err := strconv.Atoi(key); err == nil && i < int(n) {
+			dead = append(dead, processor.FailedItem{Key: key, Attempts: 3, Dead: true})
+		}
+	}
+	return dead, nil
 }
 
 func (deadRows) Save(context.Context, processor.Queue, []processor.FailedItem) error { return nil }
