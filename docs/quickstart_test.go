@@ -22,6 +22,7 @@ var quickstartPages = []struct {
 		"schema.SQLite.Mine",
 		"LIMIT ?",
 		"sqlite.URL",
+		"NOT NULL, UNIQUE (state, id))`",
 		"A SQLite file serves one host. On a server of [PostgreSQL](quickstart-postgres.md) or [MySQL](quickstart-mysql.md), start\n" +
 			"the worker on as many hosts as you like.",
 		"postgres://owner@db/shop?sslmode=verify-full",
@@ -38,6 +39,7 @@ var quickstartPages = []struct {
 		"schema.Postgres.Mine",
 		"LIMIT $3",
 		"postgres.URL",
+		"NOT NULL);\n\t\tCREATE INDEX IF NOT EXISTS orders_work ON orders (state, (`+schema.Postgres.MineIndex(\"id\", 8)+`), id)`",
 		"Start the worker on as many hosts as you like.",
 		"postgres://owner@db/shop?sslmode=verify-full",
 	}},
@@ -53,6 +55,7 @@ var quickstartPages = []struct {
 		"schema.MySQL.Mine",
 		"LIMIT ?",
 		"mysql.URL",
+		"NOT NULL, UNIQUE (state, id))`",
 		"Start the worker on as many hosts as you like.",
 		"mysql://owner@db/shop",
 	}},

@@ -182,7 +182,7 @@ func (c *selectCall) divide(p *page) *division {
 		if f.sweeps && r.waits() && class != givenUp {
 			l.pass.waiting++
 		}
-		if class >= retried && !(class == dying && f.discards) {
+		if class >= retried {
 			c.parked++
 		}
 		switch class {

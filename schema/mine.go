@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"strconv"
 )
 
 // Mine returns a condition of SQL that is true for the rows of one numbered queue. key is the SQL of the whole number
@@ -19,7 +20,8 @@ import (
 // where that is not negative. A number with a fraction is rounded, by SQLite cut. For a text, PostgreSQL returns an
 // error, and the other databases take it for 0: use MineHash for it.
 //
-// key becomes a part of the statement as it is. It must be the program's own text and come from nowhere else.
+// key becomes a part of the statement as it is. It must be the program's own text and come from nowhere else. On
+// PostgreSQL the select needs an index with MineIndex.
 //
 // [processor.Selection]: https://pkg.go.dev/github.com/dutyrota/rota/processor#Selection
 // [processor.QueueOf]: https://pkg.go.dev/github.com/dutyrota/rota/processor#QueueOf
@@ -35,6 +37,24 @@ func (d Dialect) Mine(key string, first int) string {
 func (d Dialect) MineHash(key string, first int) string {
 	f := divisions[d.Family()]
 	return f.mine(f.hash, key, first)
+}
+
+// MineIndex returns what Mine compares with the number of a queue, for a total that stands in the text. On PostgreSQL, an
+// index on it finds the rows of one queue, also for a select in which the total is bound:
+//
+//	"CREATE INDEX orders_work ON orders (state, (" + schema.Postgres.MineIndex("id", 8) + "), id)"
+//
+// Without that index PostgreSQL, which has no statistics of the expression, takes a queue for a two-hundredth of the
+// rows. While many rows wait, it then reads and sorts the whole table for each select rather than the first rows of an
+// index on (state, id). Another total needs another index. The other databases use such an index only where the total
+// stands in the statement. They read an index on (state, id) instead and pass the entries of the other queues.
+func (d Dialect) MineIndex(key string, total int) string {
+	return fmt.Sprintf(divisions[d.Family()].number, key, strconv.Itoa(total))
+}
+
+// MineHashIndex is MineIndex for MineHash.
+func (d Dialect) MineHashIndex(key string, total int) string {
+	return fmt.Sprintf(divisions[d.Family()].hash, key, strconv.Itoa(total))
 }
 
 // Hash returns the number by which MineHash divides the rows with a key: a text in UTF-8, a UUID as the database writes

@@ -33,12 +33,6 @@ var processMutants = []mutant{
 		"TestParkedItemsLeaveTheSource",
 	},
 	{
-		"X2", "discarded items hide others",
-		"divide", "if class >= retried && !(class == dying && f.discards) {",
-		"if class >= retried {",
-		"TestDiscardedItemsAreNotParked",
-	},
-	{
 		"X2", "an item that is done beside one that fails counts as failed",
 		"recordResult", "if b.result.named != nil && !b.result.pause {",
 		"if false {",

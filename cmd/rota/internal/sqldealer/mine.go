@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/schema"
 )
 
 // isMine reports whether a placeholder is {{mine EXPRESSION}} or {{mine_hash EXPRESSION}}.
@@ -38,6 +40,21 @@ func (s *statement) writeMine(b *strings.Builder, name string, n int) (count int
 	b.WriteString(condition(expression, n+1))
 	b.WriteByte(')')
 	return 2
+}
+
+// mineIndex returns the part of an index that finds the rows of one of so many queues; empty if the statement has no
+// {{mine EXPRESSION}}, or the database would not use that part.
+func (s *statement) mineIndex(total int) string {
+	i := slices.IndexFunc(s.names, isMine)
+	if i < 0 || s.syntax.dialect.Family() != schema.Postgres {
+		return ""
+	}
+	of := s.syntax.dialect.MineIndex
+	if strings.HasPrefix(s.names[i], mineHash) {
+		of = s.syntax.dialect.MineHashIndex
+	}
+	_, expression, _ := strings.Cut(s.names[i], " ")
+	return fmt.Sprintf("then on (%s), which {{%s}} compares for %d queues, ", of(expression, total), s.names[i], total)
 }
 
 // checkExpression returns an error for the expression of {{mine EXPRESSION}} if it would change what stands around it:

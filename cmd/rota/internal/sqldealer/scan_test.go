@@ -2,10 +2,12 @@ package sqldealer
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -68,15 +70,46 @@ func TestFindScan(t *testing.T) {
 		fill(LargeTable/10, LargeTable+10)
 		s.exec(map[schema.Dialect]string{schema.Postgres: "ANALYZE orders", schema.MySQL: "ANALYZE TABLE orders", schema.SQLite: "ANALYZE orders"}[s.Dialect().Family()])
 		const scan = "each select may read all of orders, which has more than 100000 rows, as no index serves it" +
-			" -> create an index on what the select compares with a value, then on what it sorts by"
-		want(d, scan)
-		want(aliased, scan)
+			" -> create an index on what the select compares with a value, "
+		part := ""
+		if s.Dialect() == schema.Postgres {
+			part = "then on (COALESCE(ABS(mod(CAST(id AS bigint), 2)), 0)), which {{mine id}} compares for 2 queues, "
+		}
+		want(d, scan+part+"then on what it sorts by")
+		want(aliased, scan+"then on what it sorts by")
 		want(cursor, "")
 		want(with, "")
 		s.exec("CREATE INDEX orders_work ON orders (state, id)")
 		want(d, "")
 		want(aliased, "")
 	})
+}
+
+// On PostgreSQL, the index that the hint names finds the rows of one queue although the number of queues is bound; while
+// many rows wait, an index without the division does not serve the select.
+func TestIndexOfTheDivision(t *testing.T) {
+	s := openShop(t, testdb.URL(t, testdb.Postgres))
+	s.exec("CREATE TABLE orders (id bigint PRIMARY KEY, region text, state text NOT NULL)",
+		fmt.Sprintf(`INSERT INTO orders SELECT n, 'r' || n %% 1000, 'NEW' FROM generate_series(1, %d) n`, 2*LargeTable),
+		fmt.Sprintf(`INSERT INTO orders SELECT n, 'r' || n %% 1000, 'OLD' FROM generate_series(%d, %d) n`, 2*LargeTable+1, 4*LargeTable),
+		"CREATE INDEX orders_state ON orders (state, id)", "ANALYZE orders")
+	for mine, expression := range map[string]string{
+		"{{mine id}}": s.Dialect().MineIndex("id", 16), "{{mine_hash region}}": s.Dialect().MineHashIndex("region", 16),
+	} {
+		d := s.dealer(config.SQLDealer{
+			Select:  "SELECT id FROM orders WHERE state = 'NEW' AND " + mine + " ORDER BY id LIMIT {{limit}}",
+			Execute: anUpdate, Key: []string{"id"},
+		})
+		of := processor.Selection{Queue: processor.Queue{ID: "3", Index: 3}, Total: 16, Limit: 1000}
+		if found, err := d.FindScan(t.Context(), of); err != nil || found == nil || !strings.Contains(found.Hint, "("+expression+")") {
+			t.Fatalf("%s: found %+v, %v, want a hint with %s", mine, found, err, expression)
+		}
+		s.exec("CREATE INDEX orders_work ON orders (state, ("+expression+"), id)", "ANALYZE orders")
+		if found, err := d.FindScan(t.Context(), of); err != nil || found != nil {
+			t.Errorf("%s: found %+v, %v with the index, want nothing", mine, found, err)
+		}
+		s.exec("DROP INDEX orders_work")
+	}
 }
 
 // A select of MariaDB that reads the rows before its position again is found, until the statement names the index. MySQL
