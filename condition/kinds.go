@@ -180,6 +180,9 @@ var (
 	BacklogGrowing = kind("BACKLOG_GROWING", "backlog", Note, Silent,
 		"more items come than are executed",
 		"more workers, threads or queues execute more at a time; rota queue list {task} shows the rates")
+	BacklogLimited = kind("BACKLOG_LIMITED", "backlog", Note, Silent,
+		"at the rate that the settings allow, the backlog takes more than an hour",
+		"if what Execute calls can take more, raise the rate: rota task set {task} rate_per_second=0 lifts it")
 	BacklogOld = kind("BACKLOG_OLD", "backlog", Note, Silent,
 		"counts of backlogs are old",
 		"see the alert BACKLOG, and let the count of a queue take milliseconds: give it an index, or more queues")

@@ -38,6 +38,11 @@ func TestDiagnoseReportsBacklog(t *testing.T) {
 		if got := hintsOf(t, c, condition.BacklogGrowing); len(got) != 1 || got[0] != "it executes no more than its settings allow: rate_per_second (1)" {
 			t.Errorf("what to do where a setting limits: %q", got)
 		}
+		if got := findingsOf(t, c, "backlog"); len(got) != 2 {
+			t.Errorf("findings where 1,005 items take 17 minutes: %q, want the two above", got)
+		}
+		centertest.Exec(t, c, "UPDATE schedule_task_type SET rate_per_second = 0.25")
+		wantFinding(t, c, "backlog", "NOTE rate_per_second (0.25) lets 1005 waiting items take at least 1h7m")
 		centertest.Exec(t, c, "UPDATE schedule_server SET failing_since = register_time, last_error = 'no'")
 		if got := hintsOf(t, c, condition.BacklogGrowing); len(got) != 0 {
 			t.Errorf("what to do where all calls fail: %q, want what FAILING says", got)

@@ -352,6 +352,25 @@ func (d queueCheck) backlog(r rosterRows, settings center.Settings) {
 		d.advise(condition.BacklogGrowing, limitHint(settings), "more items come than are executed: %s",
 			human.First(growing, 5))
 	}
+	d.limitedBacklog(r, settings)
+}
+
+// limitedFor is how long a backlog takes at most, at the rate that the settings allow, before it is a finding.
+const limitedFor = time.Hour
+
+// limitedBacklog reports a backlog that the rate of the settings keeps waiting for long, although it becomes less.
+func (d queueCheck) limitedBacklog(r rosterRows, settings center.Settings) {
+	var items int64
+	for _, q := range r.queues {
+		if q.BacklogItems != nil && q.Status == "HELD" {
+			items += *q.BacklogItems
+		}
+	}
+	rate := settings.RatePerSecond
+	if rate > 0 && float64(items)/rate > limitedFor.Seconds() {
+		d.add(condition.BacklogLimited, "rate_per_second (%g) lets %s take at least %s", rate,
+			human.Count(items, "waiting item", "waiting items"), wholeSeconds(float64(items)/rate))
+	}
 }
 
 // limitHint says which limits may be why a backlog grows; empty if the task type has none.

@@ -92,6 +92,29 @@ func TestStoreIsAskedWhileItHasRecords(t *testing.T) {
 	})
 }
 
+// slowToSave is a store whose Save takes some seconds.
+type slowToSave struct{ failedItems }
+
+func (s slowToSave) Save(ctx context.Context, q processor.Queue, items []processor.FailedItem) error {
+	time.Sleep(5 * time.Second)
+	return s.failedItems.Save(ctx, q, items)
+}
+
+// A record that is being saved while the store is asked whether it has any counts (X6).
+func TestStoreIsAskedBesideASave(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := newRows(w, "a1")
+		r.bad["a1"] = errBroken
+		s := limited()
+		s.NotSleep, s.Retry, s.RetryMax = true, time.Hour, time.Hour
+		w.start(t, r, processor.Env{Items: slowToSave{failedItems{newMemory()}}}, s, "a")
+		time.Sleep(2 * time.Second)
+		w.Reload()
+		time.Sleep(10 * time.Minute)
+		w.expect(t, "0s [a1]")
+	})
+}
+
 // An operator's change of a record counts with the next select, and what a worker has noted does not outlive it.
 func TestChangedRecordsCountAtOnce(t *testing.T) {
 	for _, dropped := range []bool{false, true} {

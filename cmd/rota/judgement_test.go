@@ -146,6 +146,10 @@ var plays = map[string]play{
 	"KEY_DIVIDED":     {do: items(failures.Item{Key: "a", OrderKey: "k", QueueID: "0", State: ops.ItemRetry}, failures.Item{Key: "b", OrderKey: "k", QueueID: "1", State: ops.ItemRetry})},
 	"BACKLOG_STUCK":   {do: backlogs(ops.QueueBacklog{QueueID: "0", Items: 7, Trend: ops.BacklogStuck})},
 	"BACKLOG_GROWING": {do: backlogs(ops.QueueBacklog{QueueID: "0", Items: 7, Trend: ops.BacklogGrowing})},
+	"BACKLOG_LIMITED": {
+		settings: center.Settings{Queues: 2, RatePerSecond: 0.001},
+		do:       backlogs(ops.QueueBacklog{QueueID: "0", Items: 7, Trend: ops.BacklogDraining}),
+	},
 	"BACKLOG_OLD":     {do: backlogs(ops.QueueBacklog{QueueID: "0", Items: 7, Age: time.Hour})},
 	"LOAD_UNKNOWN":    {settings: center.Settings{Queues: 2, Balance: center.BalanceLoad}},
 	"LOAD_INCOMPLETE": {settings: center.Settings{Queues: 2, Balance: center.BalanceLoad}, do: backlogs(ops.QueueBacklog{QueueID: "0", Items: 7, Demand: new(1.0)})},

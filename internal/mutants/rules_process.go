@@ -252,7 +252,7 @@ var processMutants = []mutant{
 		"X6", "a queue counts as free of records while one is being saved",
 		"ask", "has || len(c.inFlight) > 0",
 		"has",
-		"TestEveryItemOfALiveQueueIsExecuted",
+		"TestStoreIsAskedBesideASave",
 	},
 	{
 		"X6", "an item begins with its first attempt again",
