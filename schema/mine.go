@@ -45,8 +45,8 @@ func (d Dialect) MineHash(key string, first int) string {
 //	"CREATE INDEX orders_work ON orders (state, (" + schema.Postgres.MineIndex("id", 8) + "), id)"
 //
 // Without that index PostgreSQL, which has no statistics of the expression, takes a queue for a two-hundredth of the
-// rows. While many rows wait, it then reads and sorts the whole table for each select rather than the first rows of an
-// index on (state, id). Another total needs another index. The other databases use such an index only where the total
+// rows. If these are fewer than the limit of the select, it reads and sorts the whole table rather than the first rows of
+// an index on (state, id). Another total needs another index. The other databases use such an index only where the total
 // stands in the statement. They read an index on (state, id) instead and pass the entries of the other queues.
 func (d Dialect) MineIndex(key string, total int) string {
 	return fmt.Sprintf(divisions[d.Family()].number, key, strconv.Itoa(total))
