@@ -12,6 +12,7 @@ import (
 	"path"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dutyrota/rota/internal/escape"
@@ -24,13 +25,19 @@ var templateFiles embed.FS
 //go:embed static/style.css static/console.js static/idiomorph.js static/icon.svg
 var staticFiles embed.FS
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{
+// templates parses the templates at the first use: every command of the program has this package, and few have pages.
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/*.html"))
+})
+
+// functions are what the templates call.
+var functions = template.FuncMap{
 	"static": func(name string) string { return staticNames[name] },
 	"num":    number, "age": human.Age, "when": when, "plural": plural, "add": func(a, b int) int { return a + b },
 	"act": newAct, "link": link, "itemID": itemID, "shortName": shortName, "rate": rateText, "lower": strings.ToLower,
 	"until": until, "runMark": runMark, "runName": nameOfRun, "took": took, "progress": progress, "eventMark": eventMark,
 	"triggerMark": triggerMark, "name": escape.Name,
-}).ParseFS(templateFiles, "templates/*.html"))
+}
 
 // act is a button that makes a change at once, or asks first.
 type act struct {

@@ -84,7 +84,7 @@ func (v *view) tell(ctx context.Context) {
 // show sends the page, unless a template fails. It needs nothing from the database.
 func (v *view) show(ctx context.Context, w http.ResponseWriter, status int) error {
 	var top, content bytes.Buffer
-	err := errors.Join(templates.ExecuteTemplate(&content, v.template, v), templates.ExecuteTemplate(&top, "top", v))
+	err := errors.Join(templates().ExecuteTemplate(&content, v.template, v), templates().ExecuteTemplate(&top, "top", v))
 	if err == nil {
 		v.respond(ctx, w, status, top.Bytes(), content.Bytes())
 	}
@@ -109,7 +109,7 @@ func (v *view) respond(ctx context.Context, w http.ResponseWriter, status int, t
 	}
 	w.WriteHeader(status)
 	var page bytes.Buffer
-	err := templates.ExecuteTemplate(&page, "page",
+	err := templates().ExecuteTemplate(&page, "page",
 		map[string]any{"View": v, "Top": safeHTML(top), "Content": safeHTML(content)})
 	if err == nil {
 		_, err = w.Write(plain(page.Bytes()))
