@@ -204,7 +204,7 @@ var namedAs = map[string]string{"KILLER": "DEAD_ITEMS", "HEALTHY": ""}
 // All readers name the same kinds with the same counts of each task type, for each kind of condition that can be played.
 func TestReadersJudgeAlike(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		r := newTestRoster(t, url)
 		for _, k := range condition.Kinds() {
@@ -241,7 +241,7 @@ func TestReadersJudgeAlike(t *testing.T) {
 // Readers of an empty roster agree, too.
 func TestReadersOfAnEmptyRosterJudgeAlike(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		r := newTestRoster(t, url)
 		r.exec("DELETE FROM schedule_server")

@@ -19,7 +19,7 @@ import (
 // Each list has a table, and JSON and CSV with the names of the database columns.
 func TestLists(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		s.must(failures.Of(s.c.Roster()).Save(t.Context(), "settle", []failures.Item{{Key: "a b", QueueID: "0", State: ops.ItemDead, Attempts: 3, LastError: "no,\nnever"}}))
@@ -91,7 +91,7 @@ func (s *testRoster) namesAreColumns(args string, record map[string]any, table s
 
 func TestTaskShow(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		s.wantOutput("task show settle", `(?m)^ execute_number +10 +1$`)
@@ -114,7 +114,7 @@ func TestTaskShow(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		before := snapshot(t, s.c.DB())

@@ -117,7 +117,7 @@ func TestWorkerAppliesItsSettings(t *testing.T) {
 // The doctor compares each worker's own settings with the database, without the worker's file.
 func TestDoctorComparesWorkersSettings(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		db, dir := openOrders(t, url, 1)
 		startWorker(t, dir)

@@ -18,7 +18,7 @@ import (
 // Each command does what it prints, and records an event with its actor.
 func TestOperate(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		state := func(uuid string) (state string) {

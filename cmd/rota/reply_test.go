@@ -33,7 +33,7 @@ func TestEveryCommandTakesOutput(t *testing.T) {
 // Commands that change something reply with one JSON object, and with a line of CSV below the names.
 func TestRepliesAsJSONAndCSV(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		s.runs()

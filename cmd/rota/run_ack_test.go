@@ -10,7 +10,7 @@ import (
 // A failed run is a problem of the doctor and in the list of task types until an operator acknowledges it.
 func TestAckEndsTheProblemOfAFailedRun(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		extract, report := s.runs()

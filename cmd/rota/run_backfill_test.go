@@ -88,7 +88,7 @@ func TestBackfillShowJSON(t *testing.T) {
 
 func TestBackfillRefusesWrongArguments(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		s.runs()

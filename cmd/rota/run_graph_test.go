@@ -36,7 +36,7 @@ func (s *testRoster) graphOfSix(name string) map[string]string {
 // The commands show, wait for and change all runs of a graph.
 func TestRunGraph(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		ids := s.graphOfSix("nightly")

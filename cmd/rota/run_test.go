@@ -72,7 +72,7 @@ func TestRuns(t *testing.T) {
 // The JSON of a run is one object whose names are columns. NULL is null.
 func TestRunShowJSON(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		extract, report := s.runs()
@@ -106,7 +106,7 @@ func TestRunShowJSON(t *testing.T) {
 // A run that waits for the end of an outage says so in each command that shows it (X5).
 func TestRunThatWaits(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		extract, _ := s.runs()
@@ -136,7 +136,7 @@ func TestRunThatWaits(t *testing.T) {
 // rota item list --run lists the items that failed in a run, and run show has the first of them.
 func TestFailedItemsOfARunAreListed(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		extract, _ := s.runs()
@@ -172,7 +172,7 @@ func TestFailedItemsOfARunAreListed(t *testing.T) {
 
 func TestRunSubmit(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		extract, _ := s.runs()
@@ -276,7 +276,7 @@ tasks:
 // both have the reason.
 func TestWaitForAWorker(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		const orders = 100
 		db, dir := openOrders(t, url, orders)

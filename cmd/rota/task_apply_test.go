@@ -60,7 +60,7 @@ func TestTaskApply(t *testing.T) {
 // What the file leaves out stays as it is, and the command says so. With --reset it gets its default.
 func TestTaskApplyLeavesTheRest(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		s.run("task set settle queues=6")
@@ -78,7 +78,7 @@ func TestTaskApplyLeavesTheRest(t *testing.T) {
 // Single settings are changed without a file. An empty value is the default.
 func TestTaskSet(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		s.wantOutput("task set settle fetch_number=100 stall_after=1m --dry-run", `(?s) fetch_number +500 +100\n stall_after +5m0s +1m0s\n.*Nothing was written`)
@@ -146,7 +146,7 @@ func TestDoctorsAdviceMendsTheRow(t *testing.T) {
 // A file from rota task show -o yaml has all settings: it gives another database the same ones.
 func TestTaskShowYAMLRoundTrip(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		s.runs()
@@ -168,7 +168,7 @@ func TestTaskShowYAMLRoundTrip(t *testing.T) {
 // A missing task type is created with the settings of the file.
 func TestTaskApplyCreates(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		s.file("  push: {queues: 3, thread_number: 7}\n")
@@ -185,7 +185,7 @@ func TestTaskApplyCreates(t *testing.T) {
 // cron and after are shown and applied like the other settings; deleting the trigger needs confirmation.
 func TestTaskApplySchedule(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		s.file("  after: {queues: 1, mode: RUN, after: [before]}\n  before: {queues: 2, mode: RUN, cron: '0 0 2 * * ?', time_zone: Europe/Berlin}\n")
@@ -215,7 +215,7 @@ func TestTaskApplySchedule(t *testing.T) {
 // A change of the number of queues is announced as a barrier; removing queues needs confirmation.
 func TestTaskApplyQueues(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		requested := func() (n int) {

@@ -19,7 +19,7 @@ const dawn = `trigger apply dawn --task extract --misfire ALL --overlap WAIT --t
 // apply creates a trigger, changes it, and does nothing without a difference. A dry run writes nothing.
 func TestTriggerApply(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		s.runs()

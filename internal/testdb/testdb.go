@@ -59,7 +59,8 @@ func Each(t *testing.T, f func(t *testing.T, url string)) {
 	}
 }
 
-// EachIfLong is Each, and with -short it runs f on SQLite alone. It is for tests of what is above the SQL, such as texts.
+// EachIfLong is Each, and with -short it runs f on SQLite alone. It is for tests of what is above the SQL, such as texts
+// and the arguments of commands. The SQL below has tests of its own on each kind.
 func EachIfLong(t *testing.T, f func(t *testing.T, url string)) {
 	t.Helper()
 	if testing.Short() && slices.Contains(Kinds(t), SQLite) {
