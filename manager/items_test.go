@@ -199,8 +199,8 @@ func TestItemRetention(t *testing.T) {
 	})
 }
 
-// X6: an item that died before the retention is executed again if a select still returns it, also by the worker that
-// has it in memory as dead.
+// X6: an item that died before the retention is executed again if a select still returns it, also by the worker for which
+// it has died.
 func TestItemsAfterTheirRetention(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		m := &mortal{executed: map[int]int{}, queueOf: func(int, int) string { return "0" }}

@@ -9,8 +9,8 @@ import (
 )
 
 // failureLog knows the failed items of one queue under one grant. The store has their records, and each select asks it
-// for the items of its page (X6): so no other copy can differ from what an operator has changed. Notes are what only
-// this process knows: which items were in a batch that failed, which failures were no attempts, which items a sweep has
+// for those of its page (X6), so that an operator's change counts with the next select. Notes are what only this process
+// knows: which items were in a batch that failed, which failures were no attempts, which items a sweep has
 // passed, which Discards have ended, and what the store could not take. Executors use the log without the lock of the
 // scheduler, and never while they hold that lock.
 type failureLog struct {
@@ -22,6 +22,8 @@ type failureLog struct {
 	askedAt time.Time // when that was
 
 	mu     sync.Mutex // never held during a call of the store
+	begun  int        // calls of Save
+	ended  int
 	notes  map[string]*note
 	noted  atomic.Int64 // the number of notes
 	room   *budget
@@ -49,7 +51,7 @@ func newFailureLog(store ItemStore, q Queue, c capabilities, room *budget) *fail
 	}
 	if l.sweeps && c.tracksItems() {
 		for _, key := range q.Run.FailedBefore {
-			l.put(key, record{first: beforeRounds, last: beforeRounds})
+			l.putLocked(key, record{first: beforeRounds, last: beforeRounds})
 		}
 	}
 	return l
@@ -76,12 +78,17 @@ func (l *failureLog) ask(c *selectCall) error {
 			return err
 		}
 	}
+	l.mu.Lock()
+	begun, ended := l.begun, l.ended
+	l.mu.Unlock()
 	has, err := l.store.Any(c.ctx, l.queue)
 	if err != nil {
 		return err
 	}
 	l.version, l.askedAt = version, c.began
-	l.inUse.Store(has || len(c.inFlight) > 0) // a batch in flight may have saved an item meanwhile
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inUse.Store(has || begun > ended || l.begun > begun) // Any may not have seen what was being saved
 	return nil
 }
 
@@ -144,13 +151,12 @@ func (l *failureLog) tidyLocked(now time.Time) {
 func (l *failureLog) note(key string, r record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.put(key, r)
+	l.putLocked(key, r)
 }
 
-// put is note for a caller that holds the lock, or that alone has the log. Of a dead item the store says everything,
-// unless a Discard is due. An outage may fail any number of items: beyond the bound, an item is tried again as the
-// store says.
-func (l *failureLog) put(key string, r record) {
+// putLocked replaces the note about an item. Of a dead item the store says everything, unless a Discard is due. An outage
+// may fail any number of items: beyond the bound, an item is tried again as the store says.
+func (l *failureLog) putLocked(key string, r record) {
 	n := l.notes[key]
 	switch {
 	case r.dead && !r.unsaved && !l.discards:
@@ -198,7 +204,7 @@ func (l *failureLog) suspect(b *batch, batchLimit int, retryAt time.Time) {
 	for _, key := range b.keys {
 		r := b.page.records[key]
 		if r.batchLimit > 0 || r.attempts == 0 && (r.doubtful || r.last == 0) {
-			l.put(key, record{batchLimit: batchLimit, retryAt: retryAt, first: r.first, last: r.last})
+			l.putLocked(key, record{batchLimit: batchLimit, retryAt: retryAt, first: r.first, last: r.last})
 		}
 	}
 }
@@ -223,8 +229,15 @@ func (l *failureLog) save(ctx context.Context, updates ...update) error {
 
 // write saves records. A call that has failed may have taken effect.
 func (l *failureLog) write(ctx context.Context, items []FailedItem) error {
+	l.mu.Lock()
+	l.begun++
 	l.inUse.Store(true)
-	return l.store.Save(ctx, l.queue, items)
+	l.mu.Unlock()
+	err := l.store.Save(ctx, l.queue, items)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended++
+	return err
 }
 
 // remove removes what is known about the items of a batch that are done, in the store too if it may have a record.

@@ -250,8 +250,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X6", "a queue counts as free of records while one is being saved",
-		"ask", "has || len(c.inFlight) > 0",
-		"has",
+		"ask", "has || begun > ended ||",
+		"has ||",
 		"TestStoreIsAskedBesideASave",
 	},
 	{
@@ -424,7 +424,7 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "a Discard that fails is called again and again once memory is full of notes",
-		"put", "l.rest = record{dead: true, tries: r.tries, retryAt: r.retryAt}",
+		"putLocked", "l.rest = record{dead: true, tries: r.tries, retryAt: r.retryAt}",
 		"l.rest = record{}",
 		"TestPausesOfDiscard",
 	},
