@@ -172,8 +172,10 @@ func (c *selectCall) divide(p *page) *division {
 		sweeps: l.sweep != nil, discards: c.capabilities.Discarder, givesUp: c.givesUp,
 		executeNumber: c.settings.ExecuteNumber,
 	}
+	atHead := true
 	for i, key := range c.keys {
 		if c.keysInFlight[key] {
+			atHead = false
 			continue
 		}
 		r, known := p.records[key]
@@ -184,6 +186,9 @@ func (c *selectCall) divide(p *page) *division {
 		}
 		if class >= retried {
 			c.parked++
+		}
+		if atHead = atHead && class >= classes; atHead {
+			c.head++
 		}
 		switch class {
 		case fresh, suspected:

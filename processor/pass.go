@@ -16,6 +16,8 @@ type pass struct {
 	closes   uint32        // how often the breaker had closed when the pass began
 	dropped  int           // how many items of the last page are not executed now, if the pass has stayed there
 	ignored  bool          // a select has ignored the position
+	parked   int           // how many failed items the pass has found
+	before   int           // how many the pass before it had found
 	retryAt  time.Time     // when the first item that backs off may be retried; zero if none backs off
 }
 
@@ -35,6 +37,7 @@ type step int
 const (
 	stays step = iota // the next select has the same position
 	moves             // the next select goes on behind the page
+	skips             // the next select goes on behind the failed items at the head of the page
 	ends              // the select has reached the end of the source
 	stuck             // the page ends where the page before it ended: the dealer ignores Selection.After
 )
@@ -49,7 +52,7 @@ func (p *pass) start(began time.Time, closes uint32, whole bool) (after string) 
 		due = p.ended
 	}
 	if p.after == "" || due || p.closes != closes {
-		*p = pass{began: began, ignored: p.ignored, closes: closes}
+		*p = pass{began: began, ignored: p.ignored, closes: closes, before: p.parked}
 	}
 	return p.after
 }
@@ -71,6 +74,7 @@ func (p *pass) advance(c *selectCall) {
 	unstarted := c.found.unstarted()
 	p.worked = p.worked || len(c.inFlight) > 0 || unstarted > 0 || c.heldOnce
 	p.retryAt = earlier(p.retryAt, c.retryAt)
+	p.parked += c.parked
 	if c.step == moves {
 		p.after, p.overhead = c.last, p.overhead+c.took
 		return
@@ -78,6 +82,9 @@ func (p *pass) advance(c *selectCall) {
 	p.dropped = 0
 	if c.found != nil {
 		p.dropped = c.found.fetched - unstarted
+	}
+	if c.step == skips {
+		p.after, p.overhead, p.dropped = c.last, p.overhead+c.took, p.dropped-c.head
 	}
 	p.arrived, p.ended, p.ignored = true, p.ended || c.step == ends, c.step == stuck
 }

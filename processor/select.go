@@ -29,6 +29,7 @@ type selectCall struct {
 	dead         int             // items that were found dead because they have ended their process
 	parked       int             // items of the page that have failed, or that follow such an item of their order key
 	saturated    bool            // the page is full and holds nothing to execute
+	head         int             // how many items at the head of the page wait, because they have failed
 
 	step      step   // what the select means for the pass of the lane
 	last      string // the position of the last item, if the select moves the pass
@@ -170,15 +171,17 @@ func (c *selectCall) limit() int {
 }
 
 // roomForParked returns the number of items that the select may return although they have failed. The last page and its
-// batches show how many there are; if the page had no other items, there may be many more. Beyond the bound, the select of a Paged dealer goes on
+// batches show how many there are, and on the way of a pass the pass before it; if the page had no other items, there
+// may be many more. Beyond the bound, the select of a Paged dealer goes on
 // behind its page. Another dealer may miss items, and an alert says so.
 func (c *selectCall) roomForParked() int {
 	l, most := c.lane, parkedRoom*c.settings.FetchNumber
 	l.watch.alertParked(c, l.parked, most)
+	parked := max(l.parked, l.pass.before-l.pass.parked)
 	if l.saturated {
-		return l.pass.room(min(2*l.parked, most))
+		parked = max(parked, 2*l.parked)
 	}
-	return l.pass.room(min(l.parked, most))
+	return l.pass.room(min(parked, most))
 }
 
 // reachesFurther reports whether the next select has room for more failed items than this one, whose page had no others.
@@ -263,18 +266,26 @@ func (c *selectCall) findStep(returned items, p *page) (err error) {
 	case p.fetched < c.selection.Limit:
 		c.step = ends
 	case c.quota > 0 || c.untested < c.wanted:
-		if c.last, err = returned.place(p.fetched - 1); err != nil {
+		if err = c.goOn(moves, returned, p.fetched); err != nil || c.step == stuck {
 			return err
-		}
-		c.step = moves
-		if c.last == c.selection.After {
-			c.step = stuck
-			return nil
 		}
 		if c.order != nil && !c.order.leaveBehind(c.memory.keysBehind) {
 			c.step = stays
 			c.lane.watch.alertManyKeys(c)
 		}
+	case c.order == nil && c.lane.sweep == nil && c.head >= c.wanted:
+		return c.goOn(skips, returned, c.head)
+	}
+	return nil
+}
+
+// goOn makes the next select go on behind the first n items that the dealer returned.
+func (c *selectCall) goOn(how step, returned items, n int) (err error) {
+	if c.last, err = returned.place(n - 1); err != nil {
+		return err
+	}
+	if c.step = how; c.last == c.selection.After {
+		c.step = stuck
 	}
 	return nil
 }

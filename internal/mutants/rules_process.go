@@ -22,8 +22,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "the limit does not grow by the items that back off",
-		"roomForParked", "return l.pass.room(min(l.parked, most))",
-		"return l.pass.room(min(0, most))",
+		"roomForParked", "max(l.parked, l.pass.before-l.pass.parked)",
+		"max(0, l.pass.before-l.pass.parked)",
 		"TestParkedItemsRaiseTheLimit",
 	},
 	{
