@@ -33,10 +33,10 @@ func (i itemStore) Started(ctx context.Context, q processor.Queue) ([]processor.
 }
 
 // Find implements processor.ItemStore.
-func (i itemStore) Find(ctx context.Context, _ processor.Queue, keys []string) ([]processor.FailedItem, error) {
+func (i itemStore) Find(ctx context.Context, q processor.Queue, keys []string) ([]processor.FailedItem, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	rows, err := failures.Of(i.s.roster.Roster()).Find(ctx, i.s.taskType, keys)
+	rows, err := failures.Of(i.s.roster.Roster()).OfPage(ctx, i.s.taskType, q.ID, keys)
 	return failedItems(rows), err
 }
 

@@ -224,8 +224,8 @@ type ItemStore interface {
 	// crashed. An error fails the select.
 	Started(ctx context.Context, q Queue) ([]FailedItem, error)
 
-	// Find returns the failed items with these keys, whatever their queue is. It is called for the items of a page before
-	// they are executed. An error fails the select.
+	// Find returns the failed items with these keys. It is called for the items of a page before they are executed. An
+	// error fails the select.
 	Find(ctx context.Context, q Queue, keys []string) ([]FailedItem, error)
 
 	// Save inserts or replaces items. It is called before their batch counts as finished, in the context of the

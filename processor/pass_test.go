@@ -101,6 +101,21 @@ func TestItemsBehindDeadItems(t *testing.T) {
 	}
 }
 
+// The dead items at the head of the page on which a pass ends are selected once, and not again with each select (X2).
+func TestDeadItemsAtTheHeadAreSelectedOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := newShelf(w, 295)
+		parked := slices.Clone(d.open[:195])
+		d.selectTakes = 10 * time.Millisecond
+		w.start(t, d, processor.Env{Items: dead(parked...)}, small(), "a")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if left, n := d.left(parked), w.Stats().FetchItemCount; len(left) > 0 || n > 350 {
+			t.Errorf("left: %v, %d items were selected, want none, and 350 at most\nselects behind %v", left, n, d.afters)
+		}
+	})
+}
+
 // Items that back off ahead of the position are found by the next pass.
 func TestItemsThatBackOffBehindDeadItems(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {

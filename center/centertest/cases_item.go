@@ -191,10 +191,29 @@ func testManyFailedItems(t *testing.T, c *center.Center) {
 	if found, err := failures.Of(c.Roster()).Find(t.Context(), r.task, append(keys, "none")); err != nil || len(found) != 1200 {
 		t.Fatalf("found %d items, want 1200: %v", len(found), err)
 	}
+	ofPage := func(want int, when string) {
+		t.Helper()
+		found, err := failures.Of(c.Roster()).OfPage(t.Context(), r.task, "0", append(keys[1100:], "none", "1", "11"))
+		if err != nil || len(found) != want {
+			t.Errorf("found %d items of a page of 102 %s, want %d: %v", len(found), when, want, err)
+		}
+	}
+	ofPage(102, "among 1,200")
 	r.must(failures.Of(c.Roster()).Forget(t.Context(), r.task, keys[:600]))
+	ofPage(100, "among 600")
 	if n, err := ops.New(c).Items().Drop(t.Context(), r.task, "test", keys...); err != nil || n != 600 {
 		t.Fatalf("Drop deleted %d items, want 600: %v", n, err)
 	}
+	ofPage(0, "without records")
+	few := append([]failures.Item{many[1], many[11]}, many[1190:]...)
+	few[0].QueueID = "1"
+	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, few))
+	ofPage(12, "among 12 from before the queues changed")
+	for i := range few {
+		few[i].Partition = r.partition()
+	}
+	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, few))
+	ofPage(11, "among 11 of the queue and one of another")
 }
 
 // testCursor checks that the fence saves a cursor, and that SaveCursor saves it without a fenced transaction (F4).

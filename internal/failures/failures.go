@@ -97,16 +97,51 @@ func (l Log) Find(ctx context.Context, taskType string, keys []string) (items []
 	return items, nil
 }
 
+// fewItems is how many records of a queue OfPage reads, rather than to ask for each key of the page.
+const fewItems = 50
+
+// OfPage returns the failed items with these keys, which are those of a page of a queue. Most queues have few records, if
+// any: one statement reads them all, in a tenth of the time that one takes which asks for 500 keys. As Any, it takes an
+// item of another queue for its own only if the record is from before the queues last changed.
+func (l Log) OfPage(ctx context.Context, taskType, queueID string, keys []string) ([]Item, error) {
+	if len(keys) <= fewItems {
+		return l.Find(ctx, taskType, keys)
+	}
+	part := fmt.Sprintf(`SELECT * FROM (SELECT f.* FROM schedule_failed_item f JOIN schedule_task_running r
+		ON r.task_type = f.task_type AND r.own_sign = f.own_sign WHERE f.task_type = ? AND f.own_sign = ? AND %%s
+		LIMIT %d) `, fewItems+1)
+	items, err := l.readFrom(ctx, `(`+fmt.Sprintf(part, `f.partition_version < r.partition_version`)+`moved UNION ALL `+
+		fmt.Sprintf(part, `f.partition_version = r.partition_version AND f.queue_id = ?`)+`own) q`,
+		taskType, l.ownSign, taskType, l.ownSign, queueID)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("find failed items of queue %s of %s$%s: %w", queueID, taskType, l.ownSign, err)
+	case len(items) > fewItems:
+		return l.Find(ctx, taskType, keys)
+	case len(items) == 0:
+		return nil, nil
+	}
+	of := make(map[string]bool, len(keys))
+	for _, key := range keys {
+		of[key] = true
+	}
+	return slices.DeleteFunc(items, func(i Item) bool { return !of[i.Key] }), nil
+}
+
 // read reads the items of a task type under a condition.
 func (l Log) read(ctx context.Context, condition, taskType string, args ...any) (items []Item, err error) {
+	return l.readFrom(ctx, `schedule_failed_item WHERE task_type = ? AND own_sign = ?`+condition,
+		append([]any{taskType, l.ownSign}, args...)...)
+}
+
+// readFrom reads the items of what follows FROM in a statement.
+func (l Log) readFrom(ctx context.Context, source string, args ...any) (items []Item, err error) {
 	type row struct {
 		Item
 		Next, Now time.Time
 	}
 	rows, err := sqldb.Records[row](ctx, sqldb.Strict{Eacher: l.db}, `SELECT item_key, order_key, queue_id,
-			partition_version, state, attempts, last_error, first_failed_at, next_attempt_at, {now}
-		FROM schedule_failed_item WHERE task_type = ? AND own_sign = ?`+condition,
-		append([]any{taskType, l.ownSign}, args...)...)
+		partition_version, state, attempts, last_error, first_failed_at, next_attempt_at, {now} FROM `+source, args...)
 	for _, r := range rows {
 		if !r.Next.IsZero() {
 			r.RetryIn = r.Next.Sub(r.Now)

@@ -40,9 +40,15 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "a full page of dead items is selected again",
-		"findStep", "c.step = moves\n",
-		"c.step = stays\n",
+		"findStep", "c.goOn(moves, returned, p.fetched)",
+		"c.goOn(stays, returned, p.fetched)",
 		"TestItemsBehindDeadItems",
+	},
+	{
+		"X2", "the dead items at the head of a page are selected again and again",
+		"findStep", "c.lane.sweep == nil && c.head >= c.wanted:",
+		"c.lane.sweep == nil && c.head < 0:",
+		"TestDeadItemsAtTheHeadAreSelectedOnce",
 	},
 	{
 		"X2", "the next pass over dead items begins at once",

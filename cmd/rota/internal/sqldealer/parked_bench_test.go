@@ -133,8 +133,8 @@ func (*parked) Started(context.Context, processor.Queue) ([]processor.FailedItem
 }
 
 // Find implements processor.ItemStore.
-func (p *parked) Find(ctx context.Context, _ processor.Queue, keys []string) ([]processor.FailedItem, error) {
-	rows, err := failures.Of(p.Roster()).Find(ctx, "settle", keys)
+func (p *parked) Find(ctx context.Context, q processor.Queue, keys []string) ([]processor.FailedItem, error) {
+	rows, err := failures.Of(p.Roster()).OfPage(ctx, "settle", q.ID, keys)
 	return failedItems(rows), err
 }
 
