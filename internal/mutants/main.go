@@ -11,6 +11,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -132,13 +133,15 @@ func (m mutant) try(source *module, sim time.Duration) (result string, err error
 	defer func() { err = errors.Join(err, os.WriteFile(p.file, []byte(p.text), 0o600)) }()
 	// SQLite is the quickest, and most mutants are noticed there. The others are tried on all databases.
 	environments := [][]string{{"ROTA_TEST_DATABASES=sqlite"}, nil}
+	timeout := 5 * time.Minute
 	if sim > 0 {
+		timeout += 2 * sim // a history that breaks a rule is made shorter
 		dir, args = source.tests[histories][0], []string{"-run", "^" + histories + "$"}
 		environments = [][]string{{"ROTA_SIM=" + sim.String()}}
 	}
 	for _, environment := range environments {
 		out, err := goIn(dir, environment,
-			append([]string{"test", "-vet=off", "-failfast", "-count=1", "-timeout=5m"}, args...)...)
+			append([]string{"test", "-vet=off", "-failfast", "-count=1", "-timeout=" + timeout.String()}, args...)...)
 		switch {
 		case strings.Contains(out, "[build failed]"):
 			return "", fmt.Errorf("%s: does not compile:\n%s", m.name(), out)
@@ -162,14 +165,17 @@ func goIn(dir string, environment []string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// firstRule returns the rule that a random history has broken.
-func firstRule(out string) string {
+// firstRule returns the rule that a random history has broken, and how many histories were played.
+func firstRule(out string) (rule string) {
 	for line := range strings.Lines(out) {
-		if _, rule, found := strings.Cut(line, " seed "); found {
-			return "seed " + strings.TrimSpace(rule)
+		if _, broken, found := strings.Cut(line, " seed "); found && rule == "" {
+			rule = "seed " + strings.TrimSpace(broken)
+		}
+		if words := strings.Fields(line); len(words) > 2 && strings.HasPrefix(words[2], "histories") && rule != "" {
+			return fmt.Sprintf("%s (%s histories)", rule, words[1])
 		}
 	}
-	return firstFailure(out)
+	return cmp.Or(rule, firstFailure(out))
 }
 
 // firstFailure names the first test that failed, with its subtest, or tells what happened instead.

@@ -105,12 +105,38 @@ func parseTrouble(words []string) (t trouble, err error) {
 	return t, nil
 }
 
-// restore lets the roster's database fall back to the last backup.
+// restore lets the roster's database fall back to the last backup. It notes which items are not done any more.
 func (w *world) restore() error {
 	w.mu.Lock()
 	w.lossAt = time.Now()
 	w.mu.Unlock()
-	return w.roster.restore(w.roster.path + ".backup")
+	before, err := w.done()
+	if err != nil {
+		return err
+	}
+	if err := w.roster.restore(w.roster.path + ".backup"); err != nil {
+		return err
+	}
+	after, err := w.done()
+	for id := range before {
+		if !after[id] {
+			w.undone[id] = true
+		}
+	}
+	return err
+}
+
+// done returns the items that have taken effect, as "task id".
+func (w *world) done() (ids map[string]bool, err error) {
+	ids = map[string]bool{}
+	for _, t := range w.tasks {
+		err := eachRow(w.t.Context(), w.items(t), `SELECT task, id FROM sim_item WHERE task = ? AND effects > 0`,
+			func(task, id string) { ids[task+" "+id] = true }, t.name)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
 }
 
 // addItems adds items to a task: their number, and the fate of the last one.

@@ -69,6 +69,7 @@ type world struct {
 	oracle *process               // reads and changes the roster as an operator does, over a link without trouble
 	ops    map[string]*ops.Client // by environment
 	began  time.Time
+	undone map[string]bool // items whose effects the database has lost, as "task id"
 
 	mu     sync.Mutex
 	rng    *rand.Rand
@@ -321,7 +322,7 @@ func newWorld(t *testing.T, h *history, rosterTemplate, dataTemplate string) *wo
 	t.Helper()
 	w := &world{
 		t: t, h: h, rng: rand.New(rand.NewPCG(h.seed, 2)), calls: map[*call]bool{}, tries: map[string]int{},
-		out: map[string]bool{}, hung: map[string]bool{}, began: time.Now(),
+		out: map[string]bool{}, hung: map[string]bool{}, undone: map[string]bool{}, began: time.Now(),
 	}
 	clock.Store(0)
 	dir := memoryDir(t)
