@@ -3,6 +3,7 @@ package processor_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +64,29 @@ func TestCursorIsLoadedAfterTheRaise(t *testing.T) {
 		w.grantIn(t, processor.Queue{ID: "a", Database: "east", Cursor: "a00"}, 1)
 		time.Sleep(500 * time.Millisecond)
 		w.expect(t, "0s a04-a04 a04")
+	})
+}
+
+// F11: if the cursor cannot be read after the raise, a later select reads it. It is told of no raise.
+func TestCursorIsLoadedAgainAfterTheRaise(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := newTape(w, 5), newMemory()
+		m.cursors["a"], m.err = "a03", errBroken
+		entries := 0
+		enter := func(context.Context, processor.Queue, bool) (bool, error) {
+			if entries++; entries == 2 {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				m.err = nil
+			}
+			return entries == 1, nil
+		}
+		w.start(t, d, processor.Env{Enter: enter, Databases: 1, Cursors: cursorsOf{m}, Bind: bindCursor}, settings())
+		w.grantIn(t, processor.Queue{ID: "a", Database: "east", Cursor: "a00"}, 1)
+		time.Sleep(time.Minute)
+		if got := strings.Fields(w.text()); !slices.Equal(got[1:], []string{"a04-a04", "a04"}) {
+			t.Errorf("executed %q, want only what is behind the cursor a03", got)
+		}
 	})
 }
 

@@ -319,6 +319,8 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	}
 	if c.loaded {
 		c.grant.moveCursorLocked(c.selection.Queue.Cursor, c.cursor.suspects)
+	} else if c.cursor.unknown { // entered, and not loaded: the next select is not told again that the cursor has changed
+		c.grant.cursor.unknown = true
 	}
 	if c.capabilities.Paged && c.outcome == done {
 		l.pass.advance(c)

@@ -213,6 +213,12 @@ var fenceMutants = []mutant{
 		"TestDataRaisesWaitForTheLock",
 	},
 	{
+		"F11", "a cursor that cannot be read after the raise counts as read",
+		"finishLocked", "} else if c.cursor.unknown {",
+		"} else if c.cursor.unknown && c.err == nil {",
+		"TestCursorIsLoadedAgainAfterTheRaise",
+	},
+	{
 		"F11", "items of another division are compared by their numbers",
 		"mayShare", "case i.Division != other.Division:",
 		"case i.Division == \"\":",
