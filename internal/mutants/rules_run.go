@@ -135,6 +135,18 @@ var runMutants = []mutant{
 		"TestDependantInheritsWhatIsListed",
 	},
 	{
+		"R18", "the run of a join is paused if an upstream is",
+		"newDependant", "TaskType: name, Key: key, State: Waiting,",
+		"TaskType: name, Key: key, State: Waiting, Paused: first.Paused,",
+		"TestDependantInheritsWhatIsListed",
+	},
+	{
+		"R18", "the run of a join is to be cancelled if an upstream is",
+		"newDependant", "TaskType: name, Key: key, State: Waiting,",
+		"TaskType: name, Key: key, State: Waiting, CancelRequested: first.CancelRequested,",
+		"TestDependantInheritsWhatIsListed",
+	},
+	{
 		"R18", "an upstream of a join that was SKIPPED counts",
 		"readOthers", "NOT (state = '`+Skipped+`' AND root_run_id = run_id)",
 		"NOT (state = '`+Skipped+`' AND root_run_id = '')",
