@@ -38,6 +38,7 @@ type item struct {
 	id   int64
 	key  int64
 	fate string
+	of   string // the queue for which SelectSet has returned it
 }
 
 // dealer is a task in a process. It has the methods of all capabilities, and offers those of the task.
@@ -310,12 +311,13 @@ func (d *dealer) SelectSet(ctx context.Context, s processor.Selection, owned []p
 		if err != nil {
 			return nil, err
 		}
+		for i := range some {
+			some[i].of = q.ID
+		}
 		list = append(list, some...)
 	}
 	return list, nil
 }
 
 // QueueOf implements processor.SetSelector.
-func (d *dealer) QueueOf(i item) string {
-	return strconv.Itoa(processor.QueueOf(i.id, d.queues))
-}
+func (d *dealer) QueueOf(i item) string { return i.of }

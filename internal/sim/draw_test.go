@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dutyrota/rota/center"
@@ -20,6 +21,7 @@ type drawing struct {
 	length time.Duration
 	kinds  map[string]bool
 	verbs  []*ops.Verb
+	edit   string // a setting
 }
 
 // draw returns the history of a seed.
@@ -32,7 +34,7 @@ func draw(seed uint64) *history {
 	if d.maybe(20) {
 		d.h.returns = d.seconds(5, 30)
 	}
-	if d.maybe(20) {
+	if d.maybe(30) {
 		d.h.retention = d.seconds(5, 60)
 	}
 	if d.maybe(20) {
@@ -41,24 +43,12 @@ func draw(seed uint64) *history {
 			d.h.forgets = d.seconds(5, 60)
 		}
 	}
-	part := []int{6, 20, 33}[d.IntN(3)] // of the verbs, in percent
-	runs := []int{0, 25, 85}[d.IntN(3)] // of the tasks
 	for _, kind := range stepKinds {
-		d.kinds[kind.name] = d.IntN(100) < 40
+		d.kinds[kind.name] = d.maybe(40)
 	}
-	for _, verb := range ops.Verbs() {
-		if d.maybe(part) && unplayed[verb.Name] == "" {
-			d.verbs = append(d.verbs, verb)
-		}
-	}
-	for i := range 1 + d.IntN(3) {
-		d.h.tasks = append(d.h.tasks, d.task(fmt.Sprintf("t%d", i), runs))
-	}
-	if d.h.others > 0 {
-		t := d.task("t9", 0)
-		t.words = append(t.words, "other")
-		d.h.tasks = append(d.h.tasks, t)
-	}
+	d.kinds["edits"] = d.maybe(20) // it makes the first task a certain one
+	d.drawVerbs()
+	d.drawTasks()
 	for _, t := range d.h.tasks {
 		d.step(0, "items", t.name, fmt.Sprint(10+d.IntN(60)), d.fate(t))
 	}
@@ -71,6 +61,47 @@ func draw(seed uint64) *history {
 	}
 	slices.SortStableFunc(d.h.steps, func(a, b step) int { return int(a.at - b.at) })
 	return d.h
+}
+
+// drawVerbs draws which verbs the history has: some of all, or all of one noun, such as run.
+func (d *drawing) drawVerbs() {
+	part := []int{6, 20, 33}[d.IntN(3)] // of the verbs, in percent
+	all := slices.DeleteFunc(slices.Clone(ops.Verbs()), func(v *ops.Verb) bool { return unplayed[v.Name] != "" })
+	noun := ""
+	if d.maybe(40) {
+		noun = nounOf(all[d.IntN(len(all))])
+	}
+	for _, v := range all {
+		if noun == "" && d.maybe(part) || noun == nounOf(v) {
+			d.verbs = append(d.verbs, v)
+		}
+	}
+}
+
+// nounOf returns the first word of a verb.
+func nounOf(v *ops.Verb) string {
+	noun, _, _ := strings.Cut(v.Name, " ")
+	return noun
+}
+
+// drawTasks draws the tasks. Those of a graph are more, and most of them work in runs.
+func (d *drawing) drawTasks() {
+	runs := []int{0, 25, 85}[d.IntN(3)] // of the tasks, in percent
+	n := 1 + d.IntN(3)
+	if runs > 50 && d.kinds["submissions"] {
+		n = 3 + d.IntN(2)
+	}
+	if d.kinds["edits"] {
+		d.drawEdit(runs)
+	}
+	for i := len(d.h.tasks); i < n; i++ {
+		d.h.tasks = append(d.h.tasks, d.task(fmt.Sprintf("t%d", i), runs))
+	}
+	if d.h.others > 0 {
+		t := d.task("t9", 0)
+		t.words = append(t.words, "other")
+		d.h.tasks = append(d.h.tasks, t)
+	}
 }
 
 func (d *drawing) step(at time.Duration, words ...string) {
@@ -96,6 +127,17 @@ func (d *drawing) process() string {
 
 func (d *drawing) taskSpec() taskSpec { return d.h.tasks[d.IntN(len(d.h.tasks))] }
 
+// drawEdit draws what edits write, and the first task, whose dealer contradicts it.
+func (d *drawing) drawEdit(runs int) {
+	all := refused()
+	d.edit, d.h.data = all[d.IntN(len(all))], max(1, d.h.data)
+	t := d.task("t0", runs)
+	for t.accepts(d.edit) {
+		t = d.task("t0", runs)
+	}
+	d.h.tasks = append(d.h.tasks, t)
+}
+
 // dealers are what the dealers of tasks offer.
 var dealers = []string{
 	"", "Keyed", "Keyed", "Keyed Paged", "Keyed Ordered", "Keyed Ordered Paged", "Keyed Discarder", "Keyed Ordered Discarder",
@@ -108,7 +150,7 @@ var optional = []string{
 	"processor_type=NOTSLEEP", "max_in_flight=4", "max_queues_per_server=3", "max_servers=2", "queue_max_in_flight=1",
 	"queue_rate_per_second=5", "rate_per_second=20", "count_in_outage=true", "on_dead=PASS", "batch_timeout=5s",
 	"splittable=true", "splittable=true", "max_recoveries=2", "failing_after=3", "sleep_time_interval=1s", "drain_timeout=10s",
-	"database=d0", "database=d0", "database=d1", "takes=3s", "stall_after=20s", "peeks", "counts", "counts", "balance=LOAD", "require=zone=x",
+	"takes=3s", "stall_after=20s", "peeks", "counts", "counts", "balance=LOAD", "require=zone=x",
 	"prefer=zone=y", "spread=zone", "permit_run_start_time=0/20~*~*~*~*~?",
 	"permit_run_end_time=10/20~*~*~*~*~?",
 }
@@ -133,10 +175,13 @@ func (d *drawing) task(name string, runs int) taskSpec {
 				words = append(words, fmt.Sprintf("every=%ds", 10+d.IntN(50)))
 			}
 		}
+		if d.h.data > 0 && d.maybe(25) {
+			words = append(words, "database="+dataName(d.IntN(d.h.data)))
+		}
 		seen := map[string]bool{}
 		for range d.IntN(6) {
 			word := optional[d.IntN(len(optional))]
-			if name, _, _ := strings.Cut(word, "="); !seen[name] && (name != "database" || word <= fmt.Sprintf("database=d%d", d.h.data-1)) {
+			if name, _, _ := strings.Cut(word, "="); !seen[name] {
 				words, seen[name] = append(words, word), true
 			}
 		}
@@ -168,6 +213,38 @@ func accepted(t *task) bool {
 		Runs: s.Mode == center.ModeRun, NotSleep: s.ProcessorType == center.ProcessorNotSleep, Splittable: s.Splittable,
 		QueueRatePerSecond: s.QueueRatePerSecond, QueueMaxInFlight: s.QueueMaxInFlight,
 	}, databases) == nil
+}
+
+// otherQueues draws a step that divides the items of a task otherwise.
+func (d *drawing) otherQueues(task string) []string {
+	total := d.one(values["total"]...)
+	queue := "queue=" + d.one("?0", "?1")
+	switch d.IntN(4) {
+	case 0:
+		return []string{"verb", "queue_split", "task=" + task, queue, "total=" + total}
+	case 1:
+		return []string{"verb", "queue_merge", "task=" + task, queue, "total=" + total}
+	}
+	return []string{"verb", "task_set", "task=" + task, "queues=" + total}
+}
+
+// refused are the settings that some dealers contradict: no verb writes them for these, but an edit of the row does.
+var refused = sync.OnceValue(func() (list []string) {
+	for _, setting := range settings {
+		if slices.ContainsFunc(dealers, func(offers string) bool {
+			spec := taskSpec{"t0", append(strings.Fields(offers), "queues=1", "database=d0")}
+			return spec.accepts("") && !spec.accepts(setting)
+		}) {
+			list = append(list, setting)
+		}
+	}
+	return list
+})
+
+// accepts reports whether a worker with the task accepts a setting.
+func (s taskSpec) accepts(setting string) bool {
+	with, err := taskSpec{s.name, append(slices.Clone(s.words), strings.Fields(setting)...)}.task()
+	return err == nil && accepted(with)
 }
 
 // fate draws the fate of an item.
@@ -269,7 +346,28 @@ var stepKinds = []stepKind{
 		d.step(at, "out", t)
 		d.step(at+d.seconds(3, 60), "back", t)
 	}},
-	{"verbs", 10, func(d *drawing, at time.Duration) {
+	{"queues", 2, func(d *drawing, at time.Duration) { d.step(at, d.otherQueues(d.taskSpec().name)...) }},
+	{"submissions", 4, func(d *drawing, at time.Duration) {
+		key := d.one(values["key"]...)
+		for _, i := range d.Perm(len(d.h.tasks)) { // what runs after several tasks has a run when all of them have it
+			if t := d.h.tasks[i]; slices.Contains(t.words, "mode=RUN") && d.maybe(80) {
+				words := []string{"verb", "run_submit", "task=" + t.name, "key=" + key}
+				if d.maybe(50) {
+					words = append(words, "attempts=1")
+				}
+				d.step(at, words...)
+				at += d.seconds(0, 40)
+			}
+		}
+	}},
+	{"edits", 2, func(d *drawing, at time.Duration) {
+		t := d.h.tasks[0].name
+		d.step(at, "edit", t, d.edit)
+		if d.maybe(60) {
+			d.step(at+d.seconds(1, 30), d.otherQueues(t)...)
+		}
+	}},
+	{"verbs", 20, func(d *drawing, at time.Duration) {
 		if len(d.verbs) > 0 {
 			if words := d.verb(d.verbs[d.IntN(len(d.verbs))]); words != nil {
 				d.step(at, words...)
@@ -320,6 +418,9 @@ func (d *drawing) verb(v *ops.Verb) []string {
 			continue
 		case of == "trigger" && v.Name == "trigger apply":
 			words = append(words, a.Name+"="+d.one("t0", "extra"))
+			continue
+		case strings.HasSuffix(of, "run") && d.maybe(25): // it stands for the newest run of the task, or for all
+			words = append(words, a.Name+"="+d.taskSpec().name)
 			continue
 		case of != "" && of != "choice" && (a.Required() || d.maybe(40)):
 			words = append(words, fmt.Sprintf("%s=?%d", a.Name, d.IntN(8)))

@@ -134,7 +134,7 @@ func (s taskSpec) task() (*task, error) {
 			if err != nil {
 				return nil, err
 			}
-			t.queues, t.settings.Queues = n, n
+			t.settings.Queues = n
 		case isSetting:
 			if err := t.settings.Set(name, strings.ReplaceAll(value, "~", " ")); err != nil {
 				return nil, err

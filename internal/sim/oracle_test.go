@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,9 +35,12 @@ import (
 //	passed        a cursor passes no item that is neither done nor dead
 //	born          a run that nobody has named yet is not paused, cancelled or acknowledged
 //	slots         a trigger that is active makes a run of each slot, or notes that it has missed the slot
+//	late          a trigger waits for its next slot, and not for a later one
+//	shared        no two queues have an item in a data database at once
 //	told          somebody is told of a fault that lasts, by name (drill_test.go)
 //
-// "at once", "two owners", "by itself", "loss", "passed" and "born" hold at each moment, the others at the end.
+// "at once", "two owners", "by itself", "loss", "passed", "born" and "shared" hold at each moment, the others at the
+// end.
 
 // oracle remembers what it has seen.
 type oracle struct {
@@ -57,7 +61,7 @@ func (o *oracle) sample() error {
 	if o.lossAt != o.w.lossAt { // nobody has noticed the loss yet (H8)
 		o.lossAt, o.owners = o.w.lossAt, map[string]string{}
 	}
-	for _, check := range []func() error{o.sampleOwners, o.sampleLoss, o.sampleCursors, o.sampleRuns} {
+	for _, check := range []func() error{o.sampleOwners, o.sampleLoss, o.sampleCursors, o.sampleRuns, o.sampleShares} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -117,6 +121,58 @@ func (o *oracle) sampleCursors() error {
 					o.w.breaks("passed: the cursor of queue %s of %s of %s is at %s, and item %s is neither done nor dead",
 						index, total, t.name, cursor, id)
 				}
+			}
+		}
+	}
+	return nil
+}
+
+// sharedTables note two rows of a data database that have an item in common, in the transaction that gives it to the
+// second row. The rows of two divisions always may: an item may be of any queue of another division.
+var sharedTables = []string{
+	`CREATE TABLE sim_shared (task TEXT, queues TEXT)`, sharedTrigger("INSERT"), sharedTrigger("UPDATE"),
+}
+
+func sharedTrigger(event string) string {
+	return `CREATE TRIGGER sim_shared_` + event + ` AFTER ` + event + ` ON rota_fence WHEN NEW.division IS NOT NULL BEGIN
+		INSERT INTO sim_shared SELECT o.task_type, ` + partText("o") + ` || ' and ' || ` + partText("NEW") + `
+		FROM rota_fence o WHERE o.task_type = NEW.task_type AND o.own_sign = NEW.own_sign AND o.queue_id <> NEW.queue_id
+			AND o.division IS NOT NULL AND (o.division <> NEW.division OR NOT EXISTS (
+				SELECT 1 FROM json_each('[2,3,4,5,7,8,9,16,27,32]') -- none tells the parts apart if they share items
+				WHERE o.queue_total % value = 0 AND NEW.queue_total % value = 0
+					AND (o.queue_index - NEW.queue_index) % value <> 0));
+	END`
+}
+
+// partText is an expression for a queue and its part of the items.
+func partText(row string) string {
+	return strings.ReplaceAll(`R.queue_id || ' (' || R.queue_index || ' of ' || R.queue_total || ' of ' || R.division || ')'`,
+		"R.", row+".")
+}
+
+// sampleShares reads what the triggers have noted. It makes them as soon as a process has made the table.
+func (o *oracle) sampleShares() error {
+	for i, f := range o.w.data {
+		var tables int
+		db := o.w.oracle.center.Data(dataName(i)).DB()
+		err := db.QueryRowContext(o.w.t.Context(), `SELECT COUNT(*) FROM sqlite_schema
+			WHERE name IN ('rota_fence', 'sim_shared')`).Scan(&tables)
+		if err != nil {
+			return err
+		}
+		switch {
+		case tables == 1:
+			for _, statement := range sharedTables {
+				if _, err := db.ExecContext(o.w.t.Context(), statement); err != nil {
+					return fmt.Errorf("watch %s: %w", f.path, err)
+				}
+			}
+		case tables == 2:
+			err = o.each(db, `SELECT task, queues FROM sim_shared`, func(task, queues string) {
+				o.w.breaks("shared: queues of %s have items in common: %s", task, queues)
+			})
+			if err != nil {
+				return err
 			}
 		}
 	}
@@ -189,6 +245,9 @@ func (o *oracle) rest() error {
 	for _, f := range w.files() {
 		f.setDown(false)
 	}
+	if err := w.undoEdits(); err != nil {
+		return err
+	}
 	var unrest []string
 	for began, n := time.Now(), 0; time.Since(began) < settled; n++ {
 		w.keepOne() // items may have ended all processes
@@ -255,7 +314,7 @@ func (o *oracle) lift() error {
 		{"worker", "worker_resume", "worker="},
 		{"trigger", "trigger_pause", "trigger="},
 		{"open run", "run_resume", "run="},
-		{"open backfill", "backfill_resume", "backfill="},
+		{"open backfill", "run_backfill_resume", "backfill="},
 	} {
 		for env := range o.w.ops {
 			list, err := o.w.named(o.w.t.Context(), env, undo[0], "")
@@ -290,6 +349,9 @@ func (o *oracle) feed() error {
 
 // unrest says what is not at rest.
 func (o *oracle) unrest() (list []string, err error) {
+	if list, err = o.lateTriggers(); err != nil {
+		return nil, err
+	}
 	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	db := o.w.oracle.center.DB()
 	for _, t := range o.w.tasks {
@@ -350,10 +412,33 @@ func (o *oracle) unrest() (list []string, err error) {
 	return list, nil
 }
 
+// lateTriggers says which triggers wait for more than their next slot. An audit may let a time be ahead by a minute.
+func (o *oracle) lateTriggers() (list []string, err error) {
+	seconds := func(time string) string { return `julianday(substr(` + time + `, 1, 23)) * 86400` }
+	var invalid error
+	err = o.each(o.w.oracle.center.DB(), `SELECT expression || ' of trigger ' || name,
+			CAST(`+seconds("next_fire_at")+` - jitter_ms / 1000
+				- MAX(`+seconds("rota_now()")+`, COALESCE(`+seconds("start_at")+`, 0)) AS INTEGER)
+		FROM schedule_trigger WHERE kind = 'EVERY' AND status IN ('ACTIVE', 'PAUSED') AND next_fire_at IS NOT NULL`,
+		func(trigger, wait string) {
+			expression, _, _ := strings.Cut(trigger, " ")
+			every, err := time.ParseDuration(expression)
+			invalid = errors.Join(invalid, err)
+			if ahead := time.Duration(number(wait)) * time.Second; ahead > every+time.Minute+time.Second {
+				list = append(list, fmt.Sprintf("late: the next slot of the %s is in %s", trigger, ahead))
+			}
+		})
+	return list, errors.Join(err, invalid)
+}
+
 // unevenness says which tasks could be divided more evenly, and what another plan would move.
 func (o *oracle) unevenness() (list []string, err error) {
 	for _, t := range o.w.tasks {
 		preview, err := o.w.ops[t.env].Queues().Plan(o.w.t.Context(), t.name, ops.Scenario{})
+		if errors.Is(err, center.ErrUnknownTask) {
+			list = append(list, fmt.Sprintf("no owner: no process has defined %s", t.name))
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -83,8 +83,9 @@ func optionOf(word string) string {
 func allFeatures() []string {
 	list := []string{
 		"Keyed", "Paged", "Ordered", "Discarder", "Cursored", "SetSelector", "intx", "fence", "plain", "mode=RUN", "every", "after",
+		"database",
 		"returns", "retention", "judge_dead_interval", "start", "kill", "leave", "stop", "link delay", "link lose", "link reply", "link abort",
-		"link cut", "clock", "clock, by days", "restore", "out", "down", "others", "other",
+		"link cut", "clock", "clock, by days", "restore", "out", "down", "edit", "others", "other",
 		"retention of others", "item " + fateOnce, "item " + fatePoison, "item " + fateKiller,
 	}
 	for _, word := range optional {

@@ -89,10 +89,29 @@ func (s step) names(task string) bool {
 	return slices.Contains(s.words, task) || slices.Contains(s.words, "task="+task)
 }
 
-// valid reports whether workers accept the tasks.
+// valid reports whether workers accept the tasks, each finds those that it runs after, and no process is without one.
 func (h *history) valid() bool {
-	return !slices.ContainsFunc(h.tasks, func(s taskSpec) bool {
+	var names []string
+	first := false
+	for _, s := range h.tasks {
+		names, first = append(names, s.name), first || !slices.Contains(s.words, "other")
+	}
+	return first && !slices.ContainsFunc(h.tasks, func(s taskSpec) bool {
 		t, err := s.task()
-		return err != nil || !accepted(t)
+		unknown := func(upstream string) bool { return !slices.Contains(names, upstream) }
+		return err != nil || !accepted(t) || slices.ContainsFunc(s.upstreams(), unknown)
 	})
+}
+
+// upstreams returns the tasks that the task runs after.
+func (s taskSpec) upstreams() (names []string) {
+	for _, word := range s.words {
+		if list, after := strings.CutPrefix(word, "after="); after {
+			for edge := range strings.SplitSeq(list, ",") {
+				name, _, _ := strings.Cut(edge, "~")
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }

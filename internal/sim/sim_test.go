@@ -153,6 +153,7 @@ func TestHistories(t *testing.T) {
 		met.add(h)
 		played, lasted, statements = played+1, lasted+r.lasted, statements+r.statements
 		if len(r.broken) > 0 {
+			t.Logf("seed %d breaks %s", seed, r.broken[0]) // a shorter history may break it in another way
 			h, r = shrink(t, h, r, time.Now().Add(limit/2))
 			t.Errorf("seed %d: %s\n%s\n%s", seed, strings.Join(r.broken, "\n"), h, r.write(t, h, seed))
 			break

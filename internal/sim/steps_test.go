@@ -2,7 +2,9 @@ package sim
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,6 +54,8 @@ func (w *world) take(s step) error {
 		return nil
 	case "items":
 		return w.addItems(args)
+	case "edit":
+		return w.edit(args)
 	case "verb":
 		said, err := w.operate(args...)
 		w.note("verb: %s", said)
@@ -103,6 +107,60 @@ func parseTrouble(words []string) (t trouble, err error) {
 		}
 	}
 	return t, nil
+}
+
+// edit writes a setting into the row of a task type, as a person does by hand: no program has judged it. It can write
+// the settings whose columns have their names.
+func (w *world) edit(args []string) error {
+	name, value, ok := strings.Cut(strings.Join(args[1:], ""), "=")
+	if !ok || strings.ContainsFunc(name, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }) {
+		return fmt.Errorf("edit %v: it needs a setting and its value", args)
+	}
+	var before any
+	db := w.oracle.center.DB()
+	err := db.QueryRowContext(w.t.Context(), `SELECT `+name+` FROM schedule_task_type WHERE task_type = ?`, args[0]).
+		Scan(&before)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // no process has defined it yet
+	}
+	if err != nil {
+		return err
+	}
+	write := func(value any) error {
+		_, err := db.ExecContext(w.t.Context(), `UPDATE schedule_task_type SET `+name+` = ?, version = version + 1
+			WHERE task_type = ?`, value, args[0])
+		return err
+	}
+	w.mu.Lock()
+	w.edits = append(w.edits, func() error { return write(before) })
+	w.mu.Unlock()
+	if b, err := strconv.ParseBool(value); err == nil {
+		return write(b)
+	}
+	return write(value)
+}
+
+// undoEdits takes the edits back, the last one first.
+func (w *world) undoEdits() error {
+	w.mu.Lock()
+	edits := w.edits
+	w.mu.Unlock()
+	for _, undo := range slices.Backward(edits) {
+		if err := undo(); err != nil {
+			return err
+		}
+	}
+	w.mu.Lock()
+	w.edits = nil
+	w.mu.Unlock()
+	return nil
+}
+
+// isEdited reports whether the settings are as a person has written them: a process that starts may refuse them.
+func (w *world) isEdited() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.edits) > 0
 }
 
 // restore lets the roster's database fall back to the last backup. It notes which items are not done any more.

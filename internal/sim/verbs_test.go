@@ -121,10 +121,28 @@ func (w *world) named(ctx context.Context, env, names, taskType string) (list []
 	}
 	if strings.HasSuffix(names, "run") {
 		all, err := o.Runs().List(ctx, runs.Filter{}, 100)
+		if some := slices.DeleteFunc(slices.Clone(all), func(r runs.Record) bool { return !fits(r, names) }); len(some) > 0 {
+			all = some // a verb may meet a run that it refuses only if there is no other
+		}
 		for _, r := range all {
 			list = append(list, r.ID)
 		}
 		return list, err
 	}
 	return nil, fmt.Errorf("the simulator cannot name a %s", names)
+}
+
+// fits reports whether a run is what an argument can name, such as a failed run.
+func fits(r runs.Record, names string) bool {
+	switch names {
+	case "open run":
+		return !r.Ended()
+	case "ended run":
+		return r.Ended()
+	case "paused run":
+		return r.Paused
+	case "failed run":
+		return r.State == runs.Failed || r.State == runs.DependentFailed || r.State == runs.Cancelled
+	}
+	return true
 }

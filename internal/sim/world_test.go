@@ -33,7 +33,6 @@ type task struct {
 	counts   bool   // it is a Backlogger
 	settings manager.Settings
 	takes    time.Duration // the longest work of a batch
-	queues   int           // at the beginning
 }
 
 // fenced reports whether an item takes effect exactly once.
@@ -77,6 +76,7 @@ type world struct {
 	tries  map[string]int
 	out    map[string]bool // tasks whose calls fail
 	hung   map[string]bool // tasks whose calls do not end
+	edits  []func() error  // undo what a person has written into the settings
 	lossAt time.Time       // when the database last fell back
 	trace  []string
 	broken []string // rules, the first one first
@@ -189,7 +189,7 @@ func (w *world) start(name string) {
 		defer close(p.done)
 		p.err = p.run(ctx)
 		w.note("%s has ended: %v", name, p.err)
-		if !p.left() && !p.link.isDead() {
+		if !p.left() && !p.link.isDead() && !w.isEdited() {
 			w.breaks("by itself: %s has ended: %v", name, p.err)
 		}
 		p.alive.Store(false)
