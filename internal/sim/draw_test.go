@@ -22,6 +22,7 @@ type drawing struct {
 	kinds  map[string]bool
 	verbs  []*ops.Verb
 	edit   string // a setting
+	graph  bool   // most tasks work in runs, and some after others
 }
 
 // draw returns the history of a seed.
@@ -84,12 +85,13 @@ func nounOf(v *ops.Verb) string {
 	return noun
 }
 
-// drawTasks draws the tasks. Those of a graph are more, and most of them work in runs.
+// drawTasks draws the tasks. Those of a graph are more, and most of them work in runs: the first two by themselves, and
+// the others after some of those before.
 func (d *drawing) drawTasks() {
 	runs := []int{0, 25, 85}[d.IntN(3)] // of the tasks, in percent
 	n := 1 + d.IntN(3)
-	if runs > 50 && d.kinds["submissions"] {
-		n = 3 + d.IntN(2)
+	if d.graph = d.kinds["submissions"] && d.maybe(75); d.graph {
+		runs, n = 90, 3+d.IntN(2)
 	}
 	if d.kinds["edits"] {
 		d.drawEdit(runs)
@@ -168,8 +170,15 @@ func (d *drawing) task(name string, runs int) taskSpec {
 		}
 		if d.maybe(runs) {
 			words = append(words, "mode=RUN")
+			chance := 60
+			switch {
+			case d.graph && len(d.h.tasks) < 2:
+				chance = 0
+			case d.graph:
+				chance = 90
+			}
 			switch upstreams := d.upstreams(); {
-			case len(upstreams) > 0 && d.maybe(60):
+			case len(upstreams) > 0 && d.maybe(chance):
 				words = append(words, "after="+strings.Join(upstreams, ","))
 			case d.maybe(60):
 				words = append(words, fmt.Sprintf("every=%ds", 10+d.IntN(50)))
@@ -213,6 +222,14 @@ func accepted(t *task) bool {
 		Runs: s.Mode == center.ModeRun, NotSleep: s.ProcessorType == center.ProcessorNotSleep, Splittable: s.Splittable,
 		QueueRatePerSecond: s.QueueRatePerSecond, QueueMaxInFlight: s.QueueMaxInFlight,
 	}, databases) == nil
+}
+
+// attend draws what an operator does to the newest run of a task, step by step.
+func (d *drawing) attend(at time.Duration, task string) {
+	for range d.IntN(5) {
+		at += d.seconds(0, 8)
+		d.step(at, "verb", "run_"+d.one("cancel", "cancel", "ack", "ack", "pause", "resume", "rerun"), "run="+task)
+	}
 }
 
 // otherQueues draws a step that divides the items of a task otherwise.
@@ -350,14 +367,17 @@ var stepKinds = []stepKind{
 	{"submissions", 4, func(d *drawing, at time.Duration) {
 		key := d.one(values["key"]...)
 		for _, i := range d.Perm(len(d.h.tasks)) { // what runs after several tasks has a run when all of them have it
-			if t := d.h.tasks[i]; slices.Contains(t.words, "mode=RUN") && d.maybe(80) {
-				words := []string{"verb", "run_submit", "task=" + t.name, "key=" + key}
-				if d.maybe(50) {
-					words = append(words, "attempts=1")
-				}
-				d.step(at, words...)
-				at += d.seconds(0, 40)
+			t := d.h.tasks[i]
+			if !slices.Contains(t.words, "mode=RUN") || len(t.upstreams()) > 0 && d.maybe(85) || d.maybe(10) {
+				continue
 			}
+			words := []string{"verb", "run_submit", "task=" + t.name, "key=" + key}
+			if d.maybe(50) {
+				words = append(words, "attempts=1")
+			}
+			d.step(at, words...)
+			d.attend(at, t.name)
+			at += d.seconds(0, 40)
 		}
 	}},
 	{"edits", 2, func(d *drawing, at time.Duration) {
@@ -387,7 +407,7 @@ var unplayed = map[string]string{
 // values are values of arguments that name nothing.
 var values = map[string][]string{
 	"total": {"2", "3", "4", "6", "8"}, "weight": {"0", "1", "2", "3"}, "rate-per-second": {"2", "20"},
-	"max-in-flight": {"1", "3"}, "key": {"k1", "k2", "k3"}, "priority": {"0", "5"}, "every": {"7s", "20s"},
+	"max-in-flight": {"1", "3"}, "key": {"k1", "k2", "k3", "k4"}, "priority": {"0", "5"}, "every": {"7s", "20s"},
 	"overlap": {"SKIP", "WAIT"}, "misfire": {"ONE", "SKIP", "ALL"}, "from": {"2000-01-01T00:00:00Z"},
 	"to": {"2000-01-01T00:01:00Z"}, "same-work": {"true"}, "parallel": {"1", "2"}, "all": {"true"}, "attempts": {"1", "2"},
 	"reverse": {"true", "false"}, "labels": {"zone=x", "zone=y"},

@@ -49,7 +49,7 @@ var drills = []drill{
 		[]string{condition.Unreachable.Name},
 		func(w *world, t *task) (string, bool) {
 			f, data := w.fileOf(t)
-			if data == "" {
+			if data == "" || t.inRuns() { // without a run nobody uses it
 				return "", false
 			}
 			f.setDown(true)

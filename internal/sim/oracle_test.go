@@ -251,7 +251,7 @@ func (o *oracle) rest() error {
 	var unrest []string
 	for began, n := time.Now(), 0; time.Since(began) < settled; n++ {
 		w.keepOne() // items may have ended all processes
-		if err := o.lift(); err != nil {
+		if err := errors.Join(o.lift(), o.adopt()); err != nil {
 			return err
 		}
 		if n%3 == 0 { // poison that is alone looks like an outage
@@ -290,6 +290,34 @@ func (w *world) keepOne() {
 			w.start(name)
 		}
 	}
+}
+
+// adopt deletes the ids of data databases that the roster does not know, because it has fallen back to a time before their
+// first use, as docs/data.md tells an operator to.
+func (o *oracle) adopt() error {
+	for i := range o.w.data {
+		name, db := dataName(i), o.w.oracle.center.Data(dataName(i)).DB()
+		ids := map[string]string{}
+		err := o.each(o.w.oracle.center.DB(), `SELECT own_sign, data_id FROM schedule_data WHERE name = ?`,
+			func(env, id string) { ids[env] = id }, name)
+		var tables int
+		if err == nil {
+			err = db.QueryRowContext(o.w.t.Context(), `SELECT COUNT(*) FROM sqlite_schema WHERE name = 'rota_data'`).Scan(&tables)
+		}
+		if err != nil {
+			return err
+		}
+		if o.lossAt.IsZero() || tables == 0 {
+			continue
+		}
+		for env, id := range ids {
+			_, err := db.ExecContext(o.w.t.Context(), `DELETE FROM rota_data WHERE own_sign = ? AND data_id <> ?`, env, id)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // lift undoes all pauses and limits, as an operator does.
