@@ -241,8 +241,7 @@ func (o *oracle) slots() error {
 			return err
 		}
 	}
-	time.Sleep(90 * time.Second) // an audit corrects times that the clock has made wrong
-	if err := o.sample(); err != nil {
+	if err := o.watch(90 * time.Second); err != nil { // an audit corrects times that the clock has made wrong
 		return err
 	}
 	counts := map[trigger]int64{}
@@ -258,11 +257,8 @@ func (o *oracle) slots() error {
 		}
 		counts[t] = n
 	}
-	for range int(2 * restTime / time.Second) { // retention may soon delete a run
-		time.Sleep(time.Second)
-		if err := o.sample(); err != nil {
-			return err
-		}
+	if err := o.watch(2 * restTime); err != nil {
+		return err
 	}
 	for _, t := range all {
 		n, err := count(t)
@@ -281,6 +277,19 @@ func (o *oracle) slots() error {
 		}
 		if want := int64(2*restTime/every) - 1; n-counts[t] < want {
 			o.w.breaks("slots: in %s, trigger %s, every %s, has made or missed %d slots, want %d", 2*restTime, t.name, every, n-counts[t], want)
+		}
+	}
+	return nil
+}
+
+// watch looks at the roster each second, because retention may soon delete a run. The items of a run may end all
+// processes.
+func (o *oracle) watch(long time.Duration) error {
+	for range int(long / time.Second) {
+		time.Sleep(time.Second)
+		o.w.keepOne()
+		if err := o.sample(); err != nil {
+			return err
 		}
 	}
 	return nil

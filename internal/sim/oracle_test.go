@@ -292,32 +292,40 @@ func (w *world) keepOne() {
 	}
 }
 
-// adopt deletes the ids of data databases that the roster does not know, because it has fallen back to a time before their
-// first use, as docs/data.md tells an operator to.
+// adopt deletes the ids of data databases that the roster does not know, because it has fallen back to a time before
+// their first use, as docs/data.md tells an operator to.
 func (o *oracle) adopt() error {
+	if o.lossAt.IsZero() {
+		return nil
+	}
 	for i := range o.w.data {
-		name, db := dataName(i), o.w.oracle.center.Data(dataName(i)).DB()
-		ids := map[string]string{}
-		err := o.each(o.w.oracle.center.DB(), `SELECT own_sign, data_id FROM schedule_data WHERE name = ?`,
-			func(env, id string) { ids[env] = id }, name)
-		var tables int
-		if err == nil {
-			err = db.QueryRowContext(o.w.t.Context(), `SELECT COUNT(*) FROM sqlite_schema WHERE name = 'rota_data'`).Scan(&tables)
-		}
-		if err != nil {
+		if err := o.adoptOne(dataName(i), o.w.oracle.center.Data(dataName(i)).DB()); err != nil {
 			return err
-		}
-		if o.lossAt.IsZero() || tables == 0 {
-			continue
-		}
-		for env, id := range ids {
-			_, err := db.ExecContext(o.w.t.Context(), `DELETE FROM rota_data WHERE own_sign = ? AND data_id <> ?`, env, id)
-			if err != nil {
-				return err
-			}
 		}
 	}
 	return nil
+}
+
+func (o *oracle) adoptOne(name string, db *sql.DB) error {
+	var tables int
+	err := db.QueryRowContext(o.w.t.Context(), `SELECT COUNT(*) FROM sqlite_schema WHERE name = 'rota_data'`).Scan(&tables)
+	if err != nil || tables == 0 {
+		return err
+	}
+	unknown := map[string]bool{}
+	err = o.each(db, `SELECT data_id, name FROM rota_data`, func(id, _ string) { unknown[id] = true })
+	if err != nil {
+		return err
+	}
+	// A worker writes an id here first, so each one that was read before is here if the roster knows it.
+	err = o.each(o.w.oracle.center.DB(), `SELECT data_id, name FROM schedule_data WHERE name = ?`,
+		func(id, _ string) { delete(unknown, id) }, name)
+	for id := range unknown {
+		if err == nil {
+			_, err = db.ExecContext(o.w.t.Context(), `DELETE FROM rota_data WHERE data_id = ?`, id)
+		}
+	}
+	return err
 }
 
 // lift undoes all pauses and limits, as an operator does.
