@@ -85,7 +85,7 @@ type partState struct {
 	At     time.Time // when it was read, if it is known
 	Reason string    // why it is not fresh; empty while the database has not answered
 	Since  time.Time // since when that is so, or when the query began that is under way; zero if none is
-	err    error     // of which Reason is a short line; nil if there is none
+	err    error     // Reason is its short line; nil if there is none
 }
 
 // State returns what the page says of parts, which stand at one place; nil if they are fresh.

@@ -27,7 +27,7 @@ type TaskDealer[T any] interface {
 	// Settings.BatchTimeout. The processor does not write to the result, and uses it until the last item is executed.
 	Select(ctx context.Context, s Selection) ([]T, error)
 
-	// Execute processes items, all of which belong to one queue. The processor executes items at least once, so Execute
+	// Execute processes items of one queue. The processor executes items at least once, so Execute
 	// must tolerate a repetition, or write through the fenced transaction of package center.
 	//
 	// An error means that the whole batch failed, unless it comes from Failures. Permanent and RetryAfter add

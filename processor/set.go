@@ -7,7 +7,7 @@ import (
 
 // setDealer is the TaskDealer and the Peeker that a SetSelector stands for.
 type setDealer[T any] struct {
-	TaskDealer[T] // of which Select is not called
+	TaskDealer[T] // its Select is not called
 	set           SetSelector[T]
 }
 

@@ -107,12 +107,13 @@ func (l Log) OfPage(ctx context.Context, taskType, queueID string, keys []string
 	if len(keys) <= fewItems {
 		return l.Find(ctx, taskType, keys)
 	}
-	part := fmt.Sprintf(`SELECT * FROM (SELECT f.* FROM schedule_failed_item f JOIN schedule_task_running r
-		ON r.task_type = f.task_type AND r.own_sign = f.own_sign WHERE f.task_type = ? AND f.own_sign = ? AND %%s
-		LIMIT %d) `, fewItems+1)
-	items, err := l.readFrom(ctx, `(`+fmt.Sprintf(part, `f.partition_version < r.partition_version`)+`moved UNION ALL `+
-		fmt.Sprintf(part, `f.partition_version = r.partition_version AND f.queue_id = ?`)+`own) q`,
-		taskType, l.ownSign, taskType, l.ownSign, queueID)
+	// With the order, PostgreSQL finds the end of the index; without it, it reads all records for a few that it expects.
+	const some = `SELECT * FROM (SELECT * FROM schedule_failed_item WHERE task_type = ? AND own_sign = ?
+		AND partition_version %s (SELECT r.partition_version FROM schedule_task_running r WHERE r.task_type = ?
+		AND r.own_sign = ?) %s ORDER BY partition_version LIMIT %d) `
+	one := []any{taskType, l.ownSign, taskType, l.ownSign}
+	items, err := l.readFrom(ctx, `(`+fmt.Sprintf(some, "<", "", fewItems+1)+`moved UNION ALL `+
+		fmt.Sprintf(some, "=", "AND queue_id = ?", fewItems+1)+`own) q`, slices.Concat(one, one, []any{queueID})...)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("find failed items of queue %s of %s$%s: %w", queueID, taskType, l.ownSign, err)

@@ -16,7 +16,7 @@ import (
 type drill struct {
 	name   string
 	within time.Duration // somebody is told
-	told   []string      // kinds of alerts, findings and events, any of which will do
+	told   []string      // kinds of alerts, findings and events; any one of them will do
 	// begin begins the fault. It returns what the telling must name besides the task, or false: the fault is not possible.
 	begin func(w *world, t *task) (subject string, possible bool)
 }
