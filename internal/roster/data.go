@@ -1,6 +1,7 @@
 package roster
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -104,7 +105,7 @@ func (d Data) sameMark(want, got mark, found bool) error {
 		return fmt.Errorf("%w: it is %s of environment %s", ErrOtherData, got.Name, d.roster.OwnSign)
 	case got.ID != want.ID:
 		return fmt.Errorf("%w: it has the id %s, and %s has %s: it belongs to another roster, or is another database",
-			ErrOtherData, got.ID, want.Name, want.ID)
+			ErrOtherData, got.ID, want.Name, cmp.Or(want.ID, "none in this roster"))
 	}
 	return nil
 }
