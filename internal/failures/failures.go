@@ -67,11 +67,10 @@ func Hashes(keys []string) []any {
 // Any reports whether an item of a queue may have a record: the queue has records, or the task type has some from before
 // its queues last changed (X6). Few queues have, and a process that starts asks for all of its queues.
 func (l Log) Any(ctx context.Context, taskType, queueID string) (bool, error) {
-	const exists = `EXISTS (SELECT 1 FROM schedule_failed_item f WHERE f.task_type = r.task_type AND f.own_sign = r.own_sign
-		AND f.partition_version `
+	const ofTask = ` FROM schedule_failed_item f WHERE f.task_type = r.task_type AND f.own_sign = r.own_sign`
 	has, err := sqldb.One[bool](ctx, sqldb.Strict{Eacher: l.db}, roster.ErrUnknownTask, `SELECT CASE
-		WHEN `+exists+`< r.partition_version) THEN 1
-		WHEN `+exists+`= r.partition_version AND f.queue_id = ?) THEN 1 ELSE 0 END
+		WHEN (SELECT MIN(f.partition_version)`+ofTask+`) < r.partition_version THEN 1
+		WHEN EXISTS (SELECT 1`+ofTask+` AND f.partition_version = r.partition_version AND f.queue_id = ?) THEN 1 ELSE 0 END
 		FROM schedule_task_running r WHERE r.task_type = ? AND r.own_sign = ?`, queueID, taskType, l.ownSign)
 	return has, sqldb.Wrap(err, "look for failed items of queue %s of %s$%s", queueID, taskType, l.ownSign)
 }
