@@ -64,8 +64,8 @@ func Hashes(keys []string) []any {
 	return hashes
 }
 
-// Any reports whether an item of a queue may have a record: the queue has records, or the task type has some from before
-// its queues last changed (X6). Few queues have, and a process that starts asks for all of its queues.
+// Any reports whether an item of a queue may have a record: the queue has records, or the task type has some from
+// before its queues last changed (X6). Few queues have, and a process that starts asks for all of its queues.
 func (l Log) Any(ctx context.Context, taskType, queueID string) (bool, error) {
 	const ofTask = ` FROM schedule_failed_item f WHERE f.task_type = r.task_type AND f.own_sign = r.own_sign`
 	has, err := sqldb.One[bool](ctx, sqldb.Strict{Eacher: l.db}, roster.ErrUnknownTask, `SELECT CASE
@@ -99,9 +99,9 @@ func (l Log) Find(ctx context.Context, taskType string, keys []string) (items []
 // fewItems is how many records of a queue OfPage reads, rather than to ask for each key of the page.
 const fewItems = 50
 
-// OfPage returns the failed items with these keys, which are those of a page of a queue. Most queues have few records, if
-// any: one statement reads them all, in a tenth of the time that one takes which asks for 500 keys. As Any, it takes an
-// item of another queue for its own only if the record is from before the queues last changed.
+// OfPage returns the failed items with these keys, which are those of a page of a queue. Most queues have few records,
+// if any: one statement reads them all, in a tenth of the time that one takes which asks for 500 keys. As Any, it takes
+// an item of another queue for its own only if the record is from before the queues last changed.
 func (l Log) OfPage(ctx context.Context, taskType, queueID string, keys []string) ([]Item, error) {
 	if len(keys) <= fewItems {
 		return l.Find(ctx, taskType, keys)
