@@ -80,7 +80,7 @@ type blockedKey struct {
 	once  bool      // the page has enough items of the key
 }
 
-// forever is when the key of a dead item is free again: an operator changes the item.
+// forever is when the key of a dead item is free again: its record is changed or deleted.
 var forever = time.Unix(1<<60, 0)
 
 // block makes all further items of a key wait.
@@ -245,7 +245,8 @@ type heldKeys map[string]heldKey
 type heldKey struct {
 	hash  uint64
 	until time.Time
-	once  bool // for one select only, so that other keys have a turn
+	once  bool      // for one select only, so that other keys have a turn
+	since time.Time // when a page has shown it
 }
 
 // maxHeld is how many keys Selection.Held has at most.
@@ -264,14 +265,17 @@ func (h *heldKeys) note(o *keyOrder, now time.Time, text func(i int) (string, er
 		if *h == nil {
 			*h = heldKeys{}
 		}
-		(*h)[key] = heldKey{o.keys[b.index], b.until, b.once}
+		(*h)[key] = heldKey{o.keys[b.index], b.until, b.once, now}
 	}
 	return nil
 }
 
-// take returns the keys that are held now. It forgets all other keys, and the keys that are held for one select.
+// take returns the keys that are held now. It forgets all other keys, and the keys that are held for one select. After a
+// minute, a page shows again whether a key is held: the record that holds it may be gone.
 func (h heldKeys) take(now time.Time) heldKeys {
-	maps.DeleteFunc(h, func(_ string, k heldKey) bool { return !k.once && !k.until.After(now) })
+	maps.DeleteFunc(h, func(_ string, k heldKey) bool {
+		return !k.once && (!k.until.After(now) || now.Sub(k.since) >= askAgain)
+	})
 	held := maps.Clone(h)
 	maps.DeleteFunc(h, func(_ string, k heldKey) bool { return k.once })
 	return held

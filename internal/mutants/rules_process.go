@@ -243,6 +243,12 @@ var processMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"X10", "an order key is held although its dead item is forgotten",
+		"take", "|| now.Sub(k.since) >= askAgain)",
+		"|| now.Before(k.since))",
+		"TestScenarios/retention-of-dead-items",
+	},
+	{
 		"X6", "what a worker has noted outlives the record that an operator has deleted",
 		"find", "case !recorded && n.stored && !n.unsaved:",
 		"case !recorded && n.stored && n.unsaved:",
