@@ -208,10 +208,10 @@ type FailedItem struct {
 }
 
 // ItemStore keeps failed items. Executors call its methods concurrently, but never two methods for one key at once. The
-// methods should bound their time. An error for which Env.Lost is true means that the queue is lost. The processor calls
-// nothing for items that succeed at once in a queue without failed items. A queue with a Run keeps no failures here: Any
-// and Find tell which items are dead, and Save gets items that have Started, and those of them that have ended their
-// process.
+// methods should bound their time. An error for which Env.Lost is true means that the queue is lost. The processor
+// calls nothing for items that succeed at once in a queue without failed items. A queue with a Run keeps no failures
+// here: Any and Find tell which items are dead, and Save gets items that have Started, and those of them that have
+// ended their process.
 //
 // A record belongs to the key of its item, not to a queue (X6).
 type ItemStore interface {

@@ -9,8 +9,8 @@ import (
 )
 
 // failureLog knows the failed items of one queue under one grant. The store has their records, and each select asks it
-// for those of its page (X6), so that an operator's change counts with the next select. Notes are what only this process
-// knows: which items were in a batch that failed, which failures were no attempts, which items a sweep has
+// for those of its page (X6), so that an operator's change counts with the next select. Notes are what only this
+// process knows: which items were in a batch that failed, which failures were no attempts, which items a sweep has
 // passed, which Discards have ended, and what the store could not take. Executors use the log without the lock of the
 // scheduler, and never while they hold that lock.
 type failureLog struct {
@@ -154,8 +154,8 @@ func (l *failureLog) note(key string, r record) {
 	l.putLocked(key, r)
 }
 
-// putLocked replaces the note about an item. Of a dead item the store says everything, unless a Discard is due. An outage
-// may fail any number of items: beyond the bound, an item is tried again as the store says.
+// putLocked replaces the note about an item. Of a dead item the store says everything, unless a Discard is due. An
+// outage may fail any number of items: beyond the bound, an item is tried again as the store says.
 func (l *failureLog) putLocked(key string, r record) {
 	n := l.notes[key]
 	switch {
@@ -176,8 +176,8 @@ func (l *failureLog) putLocked(key string, r record) {
 	n.record, n.seenAt = r, time.Now()
 }
 
-// needs reports whether the note is made whatever the bound: a sweep must end, a cursor waits for its item, nothing else
-// has what is unsaved, and the suspects of a failed batch fail it again.
+// needs reports whether the note is made whatever the bound: a sweep must end, a cursor waits for its item, nothing
+// else has what is unsaved, and the suspects of a failed batch fail it again.
 func (l *failureLog) needs(r record) bool {
 	return l.sweeps || l.inOrder || r.unsaved || r.batchLimit > 0
 }

@@ -270,8 +270,8 @@ func (h *heldKeys) note(o *keyOrder, now time.Time, text func(i int) (string, er
 	return nil
 }
 
-// take returns the keys that are held now. It forgets all other keys, and the keys that are held for one select. After a
-// minute, a page shows again whether a key is held: the record that holds it may be gone.
+// take returns the keys that are held now. It forgets all other keys, and the keys that are held for one select. After
+// a minute, a page shows again whether a key is held: the record that holds it may be gone.
 func (h heldKeys) take(now time.Time) heldKeys {
 	maps.DeleteFunc(h, func(_ string, k heldKey) bool {
 		return !k.once && (!k.until.After(now) || now.Sub(k.since) >= askAgain)

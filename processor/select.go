@@ -184,7 +184,8 @@ func (c *selectCall) roomForParked() int {
 	return l.pass.room(min(parked, most))
 }
 
-// reachesFurther reports whether the next select has room for more failed items than this one, whose page had no others.
+// reachesFurther reports whether the next select has room for more failed items than this one, whose page had no
+// others.
 func (c *selectCall) reachesFurther() bool {
 	return c.saturated && !c.capabilities.Cursored && !c.capabilities.Paged &&
 		min(2*c.parked, parkedRoom*c.settings.FetchNumber) > c.room

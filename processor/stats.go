@@ -23,7 +23,7 @@ type Stats struct {
 	InFlight        int       // items that are fetched and neither executed nor dropped
 	OutageSince     time.Time // when the circuit breaker opened, because nothing succeeds; zero while it is closed
 	HeldKeys        int       // order keys with items that wait for another of their key, as the last selects found
-	Parked          int       // items that the last selects returned and that have failed, or wait for such an item of their key
+	Parked          int       // items of the last selects that have failed, or wait for one of their order key that has
 	OldestCallSince time.Time // when the oldest running call of the dealer began; zero if none runs
 	LastFetchTime   time.Time // when the select began that ended last; zero before the first
 	LastError       error     // the last failure of a select, a peek or a batch, with the IDs of its queues

@@ -39,15 +39,15 @@ func (d Dialect) MineHash(key string, first int) string {
 	return f.mine(f.hash, key, first)
 }
 
-// MineIndex returns what Mine compares with the number of a queue, for a total that stands in the text. On PostgreSQL, an
-// index on it finds the rows of one queue, also for a select in which the total is bound:
+// MineIndex returns what Mine compares with the number of a queue, for a total that stands in the text. On PostgreSQL,
+// an index on it finds the rows of one queue, also for a select in which the total is bound:
 //
 //	"CREATE INDEX orders_work ON orders (state, (" + schema.Postgres.MineIndex("id", 8) + "), id)"
 //
 // Without that index PostgreSQL, which has no statistics of the expression, takes a queue for a two-hundredth of the
-// rows. If these are fewer than the limit of the select, it reads and sorts the whole table rather than the first rows of
-// an index on (state, id). Another total needs another index. The other databases use such an index only where the total
-// stands in the statement. They read an index on (state, id) instead and pass the entries of the other queues.
+// rows. If these are fewer than the limit of the select, it reads and sorts the whole table rather than the first rows
+// of an index on (state, id). Another total needs another index. The other databases use such an index only where the
+// total stands in the statement. They read an index on (state, id) instead and pass the entries of the other queues.
 func (d Dialect) MineIndex(key string, total int) string {
 	return fmt.Sprintf(divisions[d.Family()].number, key, strconv.Itoa(total))
 }

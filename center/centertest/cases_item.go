@@ -27,9 +27,9 @@ func (r itemSteps) wantItems(queue string, want ...failures.Item) {
 		task_type = '%s' AND queue_id = '%s'`, r.task, queue))
 	r.must(err)
 	r.compareItems(got, want...)
-	any, err := items.Any(r.Context(), r.task, queue)
-	if r.must(err); any != (len(want) > 0) {
-		r.Fatalf("queue %s may have failed items: %t, and has %d", queue, any, len(want))
+	has, err := items.Any(r.Context(), r.task, queue)
+	if r.must(err); has != (len(want) > 0) {
+		r.Fatalf("queue %s may have failed items: %t, and has %d", queue, has, len(want))
 	}
 }
 

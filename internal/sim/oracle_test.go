@@ -160,14 +160,14 @@ func (o *oracle) sampleShares() error {
 		if err != nil {
 			return err
 		}
-		switch {
-		case tables == 1:
+		switch tables {
+		case 1:
 			for _, statement := range sharedTables {
 				if _, err := db.ExecContext(o.w.t.Context(), statement); err != nil {
 					return fmt.Errorf("watch %s: %w", f.path, err)
 				}
 			}
-		case tables == 2:
+		case 2:
 			err = o.each(db, `SELECT task, queues FROM sim_shared`, func(task, queues string) {
 				o.w.breaks("shared: queues of %s have items in common: %s", task, queues)
 			})

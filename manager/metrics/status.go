@@ -65,7 +65,8 @@ var taskMetrics = []taskMetric{
 		"0 if there is none, NaN if the dealer does not tell.", backlogAge),
 	gauge("rota_queue_backlog_failures", "Counts of the backlog that have failed in a row; "+
 		"the last figures stay meanwhile.", func(s manager.Status) float64 { return float64(s.Backlog.Failures) }),
-	gauge("rota_items_parked", "Items that the last selects of the owned queues returned and that have failed, or wait for such an item of their key.",
+	gauge("rota_items_parked",
+		"Items of the last selects of the owned queues that have failed, or wait for one of their order key that has.",
 		func(s manager.Status) float64 { return float64(s.Work.Parked) }),
 	gauge("rota_held_keys", "Order keys with items that wait for one of their key that has failed or is executed.",
 		func(s manager.Status) float64 { return float64(s.Work.HeldKeys) }),

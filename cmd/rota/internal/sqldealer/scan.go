@@ -94,7 +94,8 @@ func (d *Dealer) FindScan(ctx context.Context, s processor.Selection) (found *Sc
 			return &Scan{
 				fmt.Sprintf("each select may read all of %s, which has more than %d rows, as no index serves it", table,
 					LargeTable),
-				"create an index on what the select compares with a value, " + d.sel.mineIndex(s.Total) + "then on what it sorts by",
+				"create an index on what the select compares with a value, " + d.sel.mineIndex(s.Total) +
+					"then on what it sorts by",
 			}, nil
 		}
 	}
