@@ -315,6 +315,12 @@ var handoverMutants = []mutant{
 		"TestBeatsAreLost",
 	},
 	{
+		"H7", "a session is missed for the time of an answer, which its row never had",
+		"Add", "cmp.Or(b.answered, at), at,",
+		"at, at,",
+		"TestScenarios/suspended-beyond-the-retention",
+	},
+	{
 		"H7", "the retention deletes servers without a note",
 		"noteHistorySince", "SET history_since = ?",
 		"SET history_since = CASE WHEN 1 = 0 THEN ? END",

@@ -1,6 +1,7 @@
 package roster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -34,15 +35,19 @@ const (
 type Beats struct {
 	UUID   string
 	Tokens []string  // of the last hundred, the newest last; the first one is that of the registration
-	Last   time.Time // when the newest arrived, by the database's clock
-	Floor  int64     // the epoch_floor of the lock row at that time (H8)
+	Last   time.Time // when the newest was sent, or before, by the database's clock
+	Floor  int64     // the epoch_floor of the lock row when it was answered (H8)
+
+	answered time.Time // the time of the database in the answer to the newest
 }
 
-// Add remembers an acknowledged heartbeat, or the registration.
+// Add remembers a heartbeat that the database has answered at a time of its clock, or the registration. The row of the
+// server has an earlier time, that of the UPDATE before the answer. A later one would prove a loss where the retention
+// has deleted the row. So Last is the time of the answer before, after which the heartbeat was sent.
 func (b *Beats) Add(token string, at time.Time, floor int64) {
 	b.Tokens = append(b.Tokens, token)
 	b.Tokens = b.Tokens[max(0, len(b.Tokens)-mostTokens):]
-	b.Last, b.Floor = at, max(b.Floor, floor)
+	b.Last, b.answered, b.Floor = cmp.Or(b.answered, at), at, max(b.Floor, floor)
 }
 
 // NewMemory returns a memory of nothing.
