@@ -317,7 +317,7 @@ var handoverMutants = []mutant{
 	{
 		"H7", "a session is missed for the time of an answer, which its row never had",
 		"Add", "cmp.Or(b.answered, at), at,",
-		"at, at,",
+		"cmp.Or(at, b.answered), at,",
 		"TestScenarios/suspended-beyond-the-retention",
 	},
 	{
