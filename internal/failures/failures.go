@@ -83,11 +83,23 @@ func (l Log) Started(ctx context.Context, taskType, queueID string) ([]Item, err
 	return items, sqldb.Wrap(err, "read the started items of queue %s of %s$%s", queueID, taskType, l.ownSign)
 }
 
-// Find returns the failed items with these keys, whatever their queue is.
+// Find returns the failed items with these keys, whatever their queue is. The text of its statement does not grow with
+// their number: PostgreSQL and MySQL would parse 500 marks for longer than they look for the items.
 func (l Log) Find(ctx context.Context, taskType string, keys []string) (items []Item, err error) {
+	type row struct {
+		Hash sqldb.Key `db:"hash"`
+	}
 	for part := range slices.Chunk(keys, roster.InsertRows) {
-		found, err := l.read(ctx, ` AND item_hash IN (`+sqldb.Marks(len(part))+`) ORDER BY item_hash`, taskType,
-			Hashes(part)...)
+		rows := make([]row, len(part))
+		for i, key := range part {
+			rows[i].Hash = sqldb.Key(Hash(key))
+		}
+		values, args, err := sqldb.Values(l.db.Dialect, rows)
+		if err != nil {
+			return nil, err
+		}
+		found, err := l.readFrom(ctx, values+l.db.JoinInOrder+`schedule_failed_item f ON f.task_type = ? AND f.own_sign = ?
+			AND f.item_hash = v.hash ORDER BY f.item_hash`, append(args, taskType, l.ownSign)...)
 		if err != nil {
 			return nil, fmt.Errorf("find failed items of %s$%s: %w", taskType, l.ownSign, err)
 		}
