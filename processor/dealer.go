@@ -230,7 +230,7 @@ type Discarder[T any] interface {
 	// policy, until it succeeds, and sends the alert UNDISCARDED. If the commit of the last attempt got no reply,
 	// Discard is called only if a later select returns the item again (F5).
 	//
-	// A process may end before its Discard commits. So each new owner of a queue calls Discard once for each dead item
+	// A process may end before its Discard commits. So each new owner of a queue calls Discard for each dead item
 	// that Select returns, however it died: also for those that died before the dealer was a Discarder. Then cause has
 	// only the text of the last error.
 	Discard(ctx context.Context, item T, cause error) error
