@@ -16,7 +16,10 @@ type selectCall struct {
 	cursor    cursorState // the grant's when the select began
 	loaded    bool        // selection.Queue.Cursor was loaded from the store
 	wanted    int         // how many items to execute the select asks for; Limit also counts items that are not executed
-	room      int         // how many of those it allows for
+	room      int         // for how many failed items Limit allows
+
+	parkedBefore int  // lane.parked when the select was claimed
+	fullBefore   bool // lane.saturated then
 
 	found        *page           // nil if the dealer returned nothing
 	suspect      bool            // the last select of the lane has failed
@@ -55,6 +58,7 @@ func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now
 	c.selection = s.selectionLocked(c.grant)
 	c.selection.Limit = s.pageSizeLocked(l, now)
 	c.cursor, c.ctx = c.grant.cursor, c.grant.contextLocked(ctx)
+	c.parkedBefore, c.fullBefore = l.parked, l.saturated
 	c.order = l.newKeyOrderLocked(c.capabilities)
 	if l.sweep != nil {
 		_, c.givesUp = s.sweepsWaitLocked(now)
@@ -176,10 +180,10 @@ func (c *selectCall) limit() int {
 // behind its page. Another dealer may miss items, and an alert says so.
 func (c *selectCall) roomForParked() int {
 	l, most := c.lane, parkedRoom*c.settings.FetchNumber
-	l.watch.alertParked(c, l.parked, most)
-	parked := max(l.parked, l.pass.before-l.pass.parked)
-	if l.saturated {
-		parked = max(parked, 2*l.parked)
+	l.watch.alertParked(c, c.parkedBefore, most)
+	parked := max(c.parkedBefore, l.pass.before-l.pass.parked)
+	if c.fullBefore {
+		parked = max(parked, 2*c.parkedBefore)
 	}
 	return l.pass.room(min(parked, most))
 }

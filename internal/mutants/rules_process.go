@@ -22,7 +22,7 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "the limit does not grow by the items that back off",
-		"roomForParked", "max(l.parked, l.pass.before-l.pass.parked)",
+		"roomForParked", "max(c.parkedBefore, l.pass.before-l.pass.parked)",
 		"max(0, l.pass.before-l.pass.parked)",
 		"TestParkedItemsRaiseTheLimit",
 	},
