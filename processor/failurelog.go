@@ -197,7 +197,7 @@ func (l *failureLog) count(n int64) {
 // release gives back the room of the notes, when the grant ends.
 func (l *failureLog) release() { l.room.held.Add(-l.noted.Load()) }
 
-// suspect notes that all items of a failed batch are suspects, except those that have failed alone before.
+// suspect notes that the items of a failed batch are suspects, unless they have failed alone before.
 func (l *failureLog) suspect(b *batch, batchLimit int, retryAt time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

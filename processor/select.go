@@ -176,8 +176,8 @@ func (c *selectCall) limit() int {
 
 // roomForParked returns the number of items that the select may return although they have failed. The last page and its
 // batches show how many there are, and on the way of a pass the pass before it; if the page had no other items, there
-// may be many more. Beyond the bound, the select of a Paged dealer goes on
-// behind its page. Another dealer may miss items, and an alert says so.
+// may be many more. Beyond the bound, the select of a Paged dealer goes on behind its page. Another dealer may miss
+// items, and an alert says so.
 func (c *selectCall) roomForParked() int {
 	l, most := c.lane, parkedRoom*c.settings.FetchNumber
 	l.watch.alertParked(c, c.parkedBefore, most)

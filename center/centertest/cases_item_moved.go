@@ -59,8 +59,8 @@ func testMovedItems(t *testing.T, c *center.Center) {
 	})
 }
 
-// testStartedItems checks that Any survives a lock row that was deleted by hand, and that Started returns the items that
-// are STARTED.
+// testStartedItems checks that Any survives a lock row that was deleted by hand, and that Started returns the items
+// that are STARTED.
 func testStartedItems(t *testing.T, c *center.Center) {
 	t.Run("X6 a lock row that was deleted by hand", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})

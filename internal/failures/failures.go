@@ -84,7 +84,7 @@ func (l Log) Started(ctx context.Context, taskType, queueID string) ([]Item, err
 }
 
 // Find returns the failed items with these keys, whatever their queue is. The text of its statement does not grow with
-// their number: PostgreSQL and MySQL would parse 500 marks for longer than they look for the items.
+// their number: on PostgreSQL, a list of 500 marks took longer than to look for the items.
 func (l Log) Find(ctx context.Context, taskType string, keys []string) (items []Item, err error) {
 	type row struct {
 		Hash sqldb.Key `db:"hash"`
@@ -112,8 +112,8 @@ func (l Log) Find(ctx context.Context, taskType string, keys []string) (items []
 const fewItems = 50
 
 // OfPage returns the failed items with these keys, which are those of a page of a queue. Most queues have few records,
-// if any: one statement reads them all, in a tenth of the time that one takes which asks for 500 keys. As Any, it takes
-// an item of another queue for its own only if the record is from before the queues last changed.
+// if any: then a statement that reads them all costs less than one that asks for 500 keys. As Any, OfPage takes an item
+// of another queue for one of this queue only if the record is from before the queues last changed.
 func (l Log) OfPage(ctx context.Context, taskType, queueID string, keys []string) ([]Item, error) {
 	if len(keys) <= fewItems {
 		return l.Find(ctx, taskType, keys)

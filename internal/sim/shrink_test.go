@@ -89,7 +89,7 @@ func (s step) names(task string) bool {
 	return slices.Contains(s.words, task) || slices.Contains(s.words, "task="+task)
 }
 
-// valid reports whether workers accept the tasks, each finds those that it runs after, and no process is without one.
+// valid reports whether workers accept the tasks, each finds the tasks that it runs after, and each process has a task.
 func (h *history) valid() bool {
 	var names []string
 	first := false
