@@ -2,6 +2,7 @@ package processor_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -141,6 +142,27 @@ func TestChangedRecordsCountAtOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An item that an operator retries does not wait for the pause of a Discard that has failed.
+func TestRetriedItemDoesNotWaitForItsDiscard(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		b, m := &bin{newRows(w, "a1"), errors.New("no room")}, newMemory()
+		m.items["a1"] = processor.FailedItem{Key: "a1", Attempts: 3, LastError: "was broken", Dead: true}
+		s := limited()
+		s.Retry, s.RetryMax = time.Hour, time.Hour
+		w.start(t, b, processor.Env{Items: failedItems{m}, Bind: bind}, s, "a")
+		time.Sleep(time.Minute)
+		m.mu.Lock()
+		m.items["a1"] = processor.FailedItem{Key: "a1"}
+		delete(m.due, "a1")
+		m.mu.Unlock()
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if text := w.text(); strings.Count(text, "[a1]") != 1 || len(b.open) > 0 {
+			t.Errorf("journal: %s, want [a1]", text)
+		}
+	})
 }
 
 // A failed item loses no attempt in an outage, and is retried after it as the policy says (X5, X6).

@@ -243,6 +243,12 @@ var processMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"X2", "an item that an operator retries waits for its Discard",
+		"with", "if note.dead != r.dead {",
+		"if note.dead != r.dead && r.tries > 0 {",
+		"TestRetriedItemDoesNotWaitForItsDiscard",
+	},
+	{
 		"X10", "an order key is held although its dead item is forgotten",
 		"take", "|| now.Sub(k.since) >= askAgain)",
 		"|| now.Before(k.since))",
