@@ -20,7 +20,7 @@ func (w *watch) begin(c *selectCall) {
 	w.alertCrashes(c)
 	if r := &w.repeats; r.err != nil && !r.alerted {
 		r.alerted = true
-		c.env.Logger.LogAttrs(c.logCtx, slog.LevelError, r.err.Error(), slog.String("queue", c.queueIDs()))
+		c.env.Logger.LogAttrs(c.logCtx, slog.LevelError, r.err.Error(), slog.String("queue", c.queueID()))
 		c.env.Alert(Alert{Kind: AlertNoEffect, Queue: c.selection.Queue.ID, Text: r.err.Error()})
 	}
 }
@@ -39,7 +39,7 @@ func (w *watch) alertCrashes(c *selectCall) {
 	}
 	c.env.Alert(Alert{Kind: AlertCrashes, Queue: c.selection.Queue.ID, Text: fmt.Sprintf(
 		"%d owners of queue %s in a row were expired before they had executed a page of it: %s",
-		l.crashes, c.queueIDs(), what)})
+		l.crashes, c.queueID(), what)})
 }
 
 // alertPause is the pause between two alerts about a lane while the reason lasts. The receiver decides how often it
@@ -55,7 +55,7 @@ func (w *watch) alertParked(c *selectCall, parked, most int) {
 	case c.now.Sub(w.parkedAt) >= alertPause:
 		w.parkedAt = c.now
 		text := fmt.Sprintf("at least %d items of queue %s have failed, back off or are dead: "+
-			"selects return at most %d items and may miss others", parked, c.queueIDs(), c.wanted+most)
+			"selects return at most %d items and may miss others", parked, c.queueID(), c.wanted+most)
 		if c.capabilities.Ordered {
 			text += " (items that wait for one of their order key count too)"
 		}
@@ -74,7 +74,7 @@ const remindPause = 30 * time.Minute
 func (w *watch) remind(c *selectCall, a Alert) {
 	a.Queue = c.selection.Queue.ID
 	if c.remind(a) {
-		c.env.Logger.LogAttrs(c.logCtx, slog.LevelWarn, a.Text, slog.String("queue", c.queueIDs()))
+		c.env.Logger.LogAttrs(c.logCtx, slog.LevelWarn, a.Text, slog.String("queue", c.queueID()))
 	}
 }
 
@@ -129,7 +129,7 @@ func (w *watch) alertDuplicates(c *selectCall, returned items) error {
 			keys, err := returned.keys(nil, i, i+1)
 			if err == nil {
 				w.remind(c, Alert{Kind: AlertPage, Subject: "an item twice", Text: fmt.Sprintf("a select of queue %s returned "+
-					"item %s twice, and both may be executed: does a join return a row more than once?", c.queueIDs(), keys[0])})
+					"item %s twice, and both may be executed: does a join return a row more than once?", c.queueID(), keys[0])})
 			}
 			return err
 		}
@@ -147,7 +147,7 @@ func (w *watch) alertDividedKey(c *selectCall) {
 	if other := c.keyQueues.see(c.order.keys, c.selection.Queue); other != "" {
 		w.remind(c, Alert{Kind: AlertKey, Text: fmt.Sprintf(
 			"queue %s has items with an order key that queue %s has too, so they are in no order: "+
-				"does Select divide by the order key?", c.queueIDs(), other)})
+				"does Select divide by the order key?", c.queueID(), other)})
 	}
 }
 
@@ -155,7 +155,7 @@ func (w *watch) alertDividedKey(c *selectCall) {
 func (w *watch) alertManyKeys(c *selectCall) {
 	w.remind(c, Alert{Kind: AlertParked, Subject: "order keys", Text: fmt.Sprintf(
 		"items of more than %d order keys of queue %s wait for one that has failed: "+
-			"selects do not go on behind them and may miss others", c.memory.keysBehind, c.queueIDs())})
+			"selects do not go on behind them and may miss others", c.memory.keysBehind, c.queueID())})
 }
 
 // alertLimit sends an alert if the select seems to ignore its limit, because it returned more items than that. It also
@@ -167,12 +167,12 @@ func (w *watch) alertLimit(c *selectCall, p *page) {
 	case c.capabilities.Cursored || c.capabilities.Paged || len(c.selection.Held) > 0:
 	case p.fetched > asked:
 		text = fmt.Sprintf("a select of queue %s returned %s, and was asked for %d at most",
-			c.queueIDs(), countItems(p.fetched), asked)
+			c.queueID(), countItems(p.fetched), asked)
 	case p.unstarted() > 0 || len(c.inFlight) > 0:
 	case p.fetched == c.settings.FetchNumber && p.fetched < asked:
 		text = fmt.Sprintf("a select of queue %s was asked for %s and returned %d, "+
 			"which all have failed, back off or are dead: it may miss the items behind them",
-			c.queueIDs(), countItems(asked), p.fetched)
+			c.queueID(), countItems(asked), p.fetched)
 	}
 	if text != "" {
 		w.remind(c, Alert{Kind: AlertLimit, Text: text + ": does it use Selection.Limit, {{limit}} in SQL?"})
@@ -235,7 +235,7 @@ func (w *watch) checkRepeatsLocked(c *selectCall, s *scheduler) {
 		why = "although the cursor has passed it, because it is dead: does Select go on behind Queue.Cursor?"
 	}
 	r.err = fmt.Errorf("select queue %s: %d selects returned the same first items as before, %s",
-		c.queueIDs(), r.count+1, why)
+		c.queueID(), r.count+1, why)
 	l.rest.notBefore = c.began.Add(pause)
 	s.stats.LastError, s.stats.LastErrorTime = r.err, c.now
 }

@@ -186,7 +186,7 @@ func (b *batch) conclude() {
 		b.err = fmt.Errorf("%w; %s", b.err, b.result.discardFailure)
 	}
 	if b.err != nil {
-		b.err = fmt.Errorf("execute %s of queue %s: %w", countItems(b.size()), b.queueIDs(), b.err)
+		b.err = fmt.Errorf("execute %s of queue %s: %w", countItems(b.size()), b.queueID(), b.err)
 	}
 }
 
@@ -219,7 +219,7 @@ func (b *batch) checkCommitted() {
 		b.result.pause = true
 		b.logError("load cursor", "", err)
 	case cursor == b.position.cursor:
-		b.env.Logger.LogAttrs(b.logCtx, slog.LevelInfo, "the failed batch was committed", slog.String("queue", b.queueIDs()))
+		b.env.Logger.LogAttrs(b.logCtx, slog.LevelInfo, "the failed batch was committed", slog.String("queue", b.queueID()))
 		b.outcome, b.err = done, nil
 	}
 }
@@ -305,12 +305,10 @@ func (b *batch) finishLocked(s *scheduler) {
 	}
 	l.rest.observe(b.result.repetition, b.outcome == lost)
 	freed := b.page.chains != nil && b.outcome == done && l.heldKeys > 0 // an item may have waited for this batch
-	if (b.result.retryNow || freed) && l.foundNothing {                  // in NOTSLEEP the lane may rest already
-		l.foundNothing = false
-		if l.inDueLanes() {
-			s.due.remove(l)
-			s.restLocked(l, b.now)
-		}
+	if b.result.retryNow || freed {                                      // in NOTSLEEP the lane may rest already
+		l.sweepWaits = false
+		l.times.ask(askMore, b.now)
+		s.due.update(l)
 	}
 	s.placeLocked(l, b.now)
 }

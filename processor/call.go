@@ -7,19 +7,17 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
 
-// call is the common part of a select, a batch and a peek. While the call is in flight, other goroutines read lane,
-// grant, peeked and began under the scheduler's lock. Its executor owns the rest.
+// call is the common part of a select and a batch. While the call is in flight, other goroutines read lane, grant and
+// began under the scheduler's lock. Its executor owns the rest.
 type call struct {
 	*setup
-	lane   *lane
-	grant  *grant   // the queue of the call, whose drain waits for it; nil if it is a peek
-	peeked []*grant // of a peek: its queues, whose drain does not wait
-	began  time.Time
+	lane  *lane
+	grant *grant // the queue of the call, whose drain waits for it
+	began time.Time
 
 	ctx      context.Context // of the queue
 	logCtx   context.Context // of the lines about the call: ctx, with what the hook has added
@@ -118,28 +116,14 @@ func (c *call) logError(operation, key string, err error) outcome {
 	return o
 }
 
-// logLine logs a failure of the call with its queues, as one line per minute and text.
+// logLine logs a failure of the call with its queue, as one line per minute and text.
 func (c *call) logLine(level slog.Level, text string, attrs ...slog.Attr) {
 	if c.env.Logger.Enabled(c.logCtx, level) {
-		c.lines.log(c.logCtx, level, text, append([]slog.Attr{slog.String("queue", c.queueIDs())}, attrs...))
+		c.lines.log(c.logCtx, level, text, append([]slog.Attr{slog.String("queue", c.queueID())}, attrs...))
 	}
 }
 
-// queueIDs lists the queues of the call, at most eight of them.
-func (c *call) queueIDs() string {
-	if c.grant != nil {
-		return c.grant.queue.ID
-	}
-	const limit = 8
-	ids := make([]string, 0, limit)
-	for _, g := range c.peeked[:min(len(c.peeked), limit)] {
-		ids = append(ids, g.queue.ID)
-	}
-	if more := len(c.peeked) - limit; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(ids, ", "), more)
-	}
-	return strings.Join(ids, ", ")
-}
+func (c *call) queueID() string { return c.grant.queue.ID }
 
 // failureLines logs failures: the first of a kind at once, and from then on one line per minute with the number of
 // failures in between and one of them as an example. An outage of an hour is sixty lines, however many calls it fails.

@@ -267,9 +267,9 @@ type Peeker interface {
 	// select.
 	//
 	// idle has the Selection of each idle queue, with a Limit of 1. All of them are in one data database, and there are at
-	// least two in all databases together. An executor calls Peek, beside selects and batches, at most one at a time. ctx
-	// expires after 10 s or Settings.BatchTimeout, whichever is less. The drain of a queue does not wait for Peek, so the
-	// queue may belong to another server when Peek reads.
+	// least two in all databases together. A goroutine beside the executors calls Peek, and waits for its end. ctx expires
+	// after 10 s or Settings.BatchTimeout, whichever is less. The drain of a queue does not wait for Peek, so the queue may
+	// belong to another server when Peek reads.
 	//
 	// It is called in mode CONTINUOUS only, and not while the circuit breaker is open (X5). After
 	// ErrNoPeek the process does not call it again.

@@ -59,9 +59,8 @@ package processor
 // An executor takes every step. It holds the scheduler's lock in the methods whose names end in Locked.
 //
 //	Processor.Grant            puts the lane of the queue into the due lanes
-//	executor.next              claims the next call; scheduler.nextSelectLocked finds the due lane, or nextPeekLocked
-//	                           the idle lanes of a Peeker, and peekCall makes one of them due
-//	selectCall.claimLocked     takes the select of the lane
+//	executor.next              claims the next call; scheduler.nextSelectLocked finds the lane that is due
+//	selectCall.claimLocked     takes the select of the lane, and clears its timetable
 //	selectCall.perform         calls prepare, selectItems and preparePage, without the lock
 //	selectCall.prepare         asks for failed items, loads the cursor, and sets the position and the limit
 //	selectCall.selectItems     calls the user's Select, which returns the item
@@ -71,7 +70,7 @@ package processor
 //	batch.claimLocked          takes the next items of the page
 //	batch.perform              calls the user's Execute with the item
 //	batch.conclude             finds the outcome; batch.blame records failed items, batch.saveCursor moves the cursor
-//	batch.finishLocked         counts the items, and lets the lane rest after its last batch
+//	batch.finishLocked         counts the items; after the last batch of the page rest.plan fills the timetable
 //
 // The decisions on this way are pure: each depends on its arguments and its value alone. The calls and the scheduler
 // collect the arguments, and carry out what is decided:
@@ -82,8 +81,8 @@ package processor
 //	failure.judge       whether a failure is no attempt of its item, an attempt or the last one; passes in a sweep
 //	outage.observe      whether the evidence of a call that has ended opens or closes the circuit breaker
 //	streak.observe      whether the dealer does nothing but fail, by the same evidence; queueStreak for one queue
-//	rest.afterPage      when the lane is selected again; outage.pace delays it in an outage
-//	peeks.next          when the idle lanes are peeked again; selectCall.leavesIdle says which lanes are idle
+//	timetable.due       when the lane is selected again, from the reasons for it and against it
+//	selectCall.leavesIdle  whether the lane is idle, so that peeks may delay its poll
 //	pace.pageSize       how many items a page has
 //	sweptRun.givesUp    whether a sweep waits for the end of an outage
 //
@@ -104,10 +103,15 @@ package processor
 //	idle ──due──► selecting ──items──► executing ──last batch ends──► idle, for sleep_time_interval
 //	                  └──nothing──► idle, for sleep_time_nodata, or longer while peeks find nothing
 //
-// After a failed select the lane is idle for a growing pause. This is TBSchedule's SLEEP, but for each lane on its own:
-// a lane is selected again when nothing of it is in flight, and it never waits for another lane. In NOTSLEEP it is idle
-// as soon as its last batch has started. A queue that drains takes its lane out of the cycle. A sweep has no
-// sleep_time_nodata.
+// After a failed select the lane is idle for a growing pause. Its timetable says when it is selected, by the reasons for
+// a select (the last one has found nothing for sleep_time_nodata, an item may be retried, a hint) and those against one
+// (an interval, a pause, an outage, a rate). What wants a lane selected sooner or later adds a reason, and nobody sets
+// the time. Rejected: to set it. Nine places did, each had to know which of the others had set it before, and a hint
+// needed to know why a lane rests.
+//
+// This is TBSchedule's SLEEP, but for each lane on its own: a lane is selected again when nothing of it is in flight,
+// and it never waits for another lane. In NOTSLEEP it is idle as soon as its last batch has started. A queue that drains
+// takes its lane out of the cycle. A sweep polls only during an outage.
 //
 // A SetSelector has lanes like any other dealer: setDealer asks it for one queue at a time. A lane of all queues, whose
 // pages, batches and fences had several, was a second kind of everything: the loss of a queue cancelled the others, and
@@ -116,16 +120,14 @@ package processor
 // # Idle lanes
 //
 // A lane whose select has returned nothing at all is idle. If the dealer is a Peeker, one peek asks for all idle lanes
-// (X8). A peek can only delay a select: a lane stays among the due lanes, with the time at which it is selected if no
-// peek says anything. A peek that has found nothing moves that time (lane.restAfter), up to a bound that the last
-// select has set (lane.idleUntil). What ends the rest of a lane early clears the bound (lane.wakeAt). So nothing must
-// be undone when a peek hangs or does not begin. The alternative, a set of lanes that only peeks make due, loses work
-// in each of these cases, unless each has code of its own.
+// (X8), in a goroutine of its own (peekIdle). A peek can only delay a select: a lane stays among the due lanes, with
+// the time at which it is polled if no peek says anything. A peek that has found nothing moves that time
+// (timetable.looked), up to a bound that the last select has set (timetable.idleUntil). So nothing must be undone when
+// a peek hangs or does not begin. The alternative, a set of lanes that only peeks make due, loses work in each of these
+// cases, unless each has code of its own. The queues do not wait for a peek: it reads, and touches no item.
 //
-// A hint (Processor.Hint) makes a lane due that has found nothing. It only makes a select sooner, so it may be lost
-// (X9).
-//
-// A peek is a call of an executor like a select, but its queues do not wait for it: it reads, and touches no item.
+// A hint (Processor.Hint) is a reason for a select, and so is the word of a peek that a queue has work. It only makes a
+// select sooner, so it may be lost (X9).
 //
 // # The life of an item
 //

@@ -5,19 +5,18 @@ import (
 	"time"
 )
 
-// executor runs one call after another: selects, batches and peeks. It reuses its values for them, so that a batch
-// allocates nothing.
+// executor runs one call after another: selects and batches. It reuses its values for them, so that a batch allocates
+// nothing.
 type executor struct {
 	scheduler *scheduler
 	now       time.Time // when the executor last read the clock
 	call      *call     // the call in flight; nil while the executor waits. The scheduler's lock guards it.
-	work      work      // the select, the batch or the peek that call is part of
+	work      work      // the select or the batch that call is part of
 	selection selectCall
 	batch     batch
-	peek      peekCall
 }
 
-// work is a select, a batch or a peek.
+// work is a select or a batch.
 type work interface {
 	perform() error            // calls the dealer
 	conclude()                 // finds the outcome and records failures, without the lock
@@ -29,7 +28,6 @@ func newExecutor(s *scheduler) *executor {
 	return &executor{
 		scheduler: s, now: time.Now(),
 		selection: selectCall{call: call{setup: s.setup}}, batch: batch{call: call{setup: s.setup}},
-		peek: peekCall{call: call{setup: s.setup}},
 	}
 }
 
@@ -62,20 +60,14 @@ func (e *executor) next(ctx context.Context) bool {
 	return false
 }
 
-// claimLocked takes the peek if it is due, or the select of the first due lane, or else the next batch. So a large or
-// slow page does not keep other lanes from being selected, and lanes that never rest do not keep idle lanes from being
-// peeked.
+// claimLocked takes the select of the first due lane, or else the next batch. So a large or slow page does not keep
+// other lanes from being selected.
 func (e *executor) claimLocked(ctx context.Context) bool {
 	s := e.scheduler
 	if s.asleep {
 		return false
 	}
 	s.expireOutageLocked(e.now)
-	if idle := s.nextPeekLocked(e.now); idle != nil {
-		e.peek.claimLocked(ctx, s, idle, e.now)
-		e.beginLocked(&e.peek.call, &e.peek)
-		return true
-	}
 	if l := s.nextSelectLocked(e.now); l != nil {
 		e.selection.claimLocked(ctx, s, l, e.now)
 		e.beginLocked(&e.selection.call, &e.selection)
@@ -97,9 +89,7 @@ func (e *executor) beginLocked(c *call, w work) {
 	c.settings, c.began, c.now, c.wakes = s.settings, e.now, e.now, s.wakes
 	c.round = s.rounds.Load()
 	c.doubted = s.outage.doubts(e.now, s.settings, s.capabilities.Cursored)
-	if c.grant != nil {
-		c.grant.inFlight++
-	}
+	c.grant.inFlight++
 }
 
 // perform runs the call, unless it must not start. A runtime.Goexit in the dealer ends the goroutine, and conclude
@@ -122,13 +112,11 @@ func (e *executor) perform() {
 func (e *executor) finishLocked() {
 	s, c := e.scheduler, e.call
 	g := c.grant
-	if g != nil {
-		g.inFlight--
-	}
+	g.inFlight--
 	switch {
 	case c.outcome == failed:
 		s.stats.LastError, s.stats.LastErrorTime = c.err, c.now
-	case c.outcome == lost && g != nil && !g.draining:
+	case c.outcome == lost && !g.draining:
 		s.drainLocked(g, c.now)
 		g.lost = true
 	}
@@ -137,7 +125,7 @@ func (e *executor) finishLocked() {
 		s.asleep = true
 		s.dropReadyLocked(c.now)
 	}
-	if g != nil && g.draining && g.inFlight == 0 {
+	if g.draining && g.inFlight == 0 {
 		notify(s.signals.drained)
 	}
 	e.now = c.now

@@ -68,13 +68,6 @@ func (r record) with(note record) record {
 	return r
 }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
 // smallerBatch returns the size of the next batches for the items of a failed batch of n. A failing item among a
 // hundred is found with ten batches and then ten items. One by one would need more calls, and halves would need more
 // selects.

@@ -29,37 +29,20 @@ func (p *Processor) Hint(keys ...string) {
 	s.wakeNextLocked(now)
 }
 
-// hintLocked makes a lane due that has found nothing. If its select is in flight, that may have read too early, so it
-// is repeated if it finds nothing.
+// hintLocked asks for a select of a lane. If one is in flight, that may have read too early, so another one follows. A
+// sweep has no poll that a hint could shorten.
 func (s *scheduler) hintLocked(l *lane, now time.Time) {
-	switch {
-	case l.selecting:
-		l.hinted = true
-	case l.hintable() && l.inDueLanes() && !s.outage.open():
-		l.wakeAt(l.hintedAt(now))
-		s.due.move(l)
+	if l.sweep == nil && !s.outage.open() {
+		l.times.hint(now)
+		s.due.update(l)
 	}
-}
-
-// hintable reports whether a lane rests because it has found nothing, and for no other reason.
-func (l *lane) hintable() bool { return l.foundNothing && l.sweep == nil }
-
-// hintedAt returns when a lane is selected after a hint.
-func (l *lane) hintedAt(now time.Time) time.Time { return notBefore(l.selectedAt.Add(hintPause), now) }
-
-// notBefore returns the time, or now if that is later.
-func notBefore(at, now time.Time) time.Time {
-	if at.After(now) {
-		return at
-	}
-	return now
 }
 
 // hintAllLocked makes all lanes due that have found nothing. A peek asks which of the idle ones have work.
 func (s *scheduler) hintAllLocked(now time.Time) {
 	idle := 0
 	for _, l := range s.due.lanes {
-		if l.rests(now) {
+		if l.times.idle(now) {
 			idle++
 		}
 	}
@@ -68,14 +51,8 @@ func (s *scheduler) hintAllLocked(now time.Time) {
 		s.peeks.hint(now)
 	}
 	for _, g := range s.grants {
-		if !peeks || !g.lane.rests(now) {
+		if !peeks || !g.lane.times.idle(now) {
 			s.hintLocked(g.lane, now)
 		}
 	}
-}
-
-// hint plans a peek at once. If one is in flight, that may have read too early, so another one follows.
-func (p *peeks) hint(now time.Time) {
-	p.hinted = p.asking
-	p.at = earlier(p.at, notBefore(p.began.Add(hintPause), now))
 }

@@ -9,27 +9,25 @@ import (
 // lane is what the scheduler knows of the selects and batches of one queue under one grant. The scheduler's lock guards
 // the fields up to sweep. It has more than 20 fields, because it holds all that concerns one queue alone.
 type lane struct {
-	grant        *grant
-	selecting    bool      // a select is in flight
-	page         *page     // with unstarted items; nil if there are none
-	batches      int       // batches in flight, of this page and in NOTSLEEP also of older ones
-	foundNothing bool      // the last select succeeded and returned nothing to execute
-	hinted       bool      // a hint came while the select was in flight
-	selectedAt   time.Time // when the last select began
-	rest         rest
-	isolated     bool // its items are executed one by one, because its queue has crashed too often
-	crashes      int  // of the queue; 0 if it has not
-	pace         pace
-	limits       QueueLimits
-	rate         *queueRate  // nil without a bound
-	behind       *keysBehind // of an Ordered dealer; nil before the first select
-	heldKeys     int         // how many order keys have items that wait for others, as far as the last select knows
-	parked       int         // how many items of the last page have failed, as selectCall.parked (X2)
-	saturated    bool        // the last page was full and held nothing to execute
+	grant      *grant
+	selecting  bool  // a select is in flight
+	page       *page // with unstarted items; nil if there are none
+	batches    int   // batches in flight, of this page and in NOTSLEEP also of older ones
+	sweepWaits bool  // its sweep has found nothing beside its batches in flight
+	times      timetable
+	rest       rest
+	isolated   bool // its items are executed one by one, because its queue has crashed too often
+	crashes    int  // of the queue; 0 if it has not
+	pace       pace
+	limits     QueueLimits
+	rate       *queueRate  // nil without a bound
+	behind     *keysBehind // of an Ordered dealer; nil before the first select
+	heldKeys   int         // how many order keys have items that wait for others, as far as the last select knows
+	parked     int         // how many items of the last page have failed, as selectCall.parked (X2)
+	saturated  bool        // the last page was full and held nothing to execute
 
-	dueAt     time.Time // the time of the next select, while the lane is idle
-	idleUntil time.Time // until when peeks may delay that, if the last select has returned nothing at all; else zero
-	order     uint64    // order among lanes that are due at the same time
+	dueAt     time.Time // of times, since dueLanes last asked it
+	order     uint64    // among lanes that are due at the same time
 	heapIndex int       // in dueLanes; -1 outside
 
 	closes  uint32 // how often the breaker had closed when the last select was claimed; that select may read it
@@ -57,7 +55,7 @@ func (l *lane) sweepEnded() bool { return l.sweep != nil && l.sweep.Ended() }
 // NOTSLEEP it may have batches in flight, unless its items are executed one by one, or its sweep has found nothing: an
 // empty select proves the end of a sweep only when nothing is in flight.
 func (l *lane) idle(notSleep bool) bool {
-	waits := l.batches > 0 && (!notSleep || l.isolated || l.sweep != nil && l.foundNothing)
+	waits := l.batches > 0 && (!notSleep || l.isolated || l.sweepWaits)
 	return !l.selecting && l.page == nil && !waits
 }
 
@@ -81,6 +79,7 @@ func (d *dueLanes) first() *lane {
 func (d *dueLanes) add(l *lane) {
 	d.added++
 	l.order = d.added
+	l.dueAt, _ = l.times.due()
 	heap.Push(d, l)
 }
 
@@ -105,19 +104,22 @@ func (d *dueLanes) waiting(now time.Time, most int) int {
 	return n
 }
 
-// advance makes every lane due at the given time at the latest. No peek delays that.
-func (d *dueLanes) advance(latest time.Time) {
+// relax ends the rest of every lane at the given time at the latest.
+func (d *dueLanes) relax(at time.Time) {
 	for _, l := range d.lanes {
-		l.wakeAt(latest)
+		l.times.relax(at)
+		l.dueAt, _ = l.times.due()
 	}
-	d.order()
+	heap.Init(d)
 }
 
-// move restores the order after a lane has got another time.
-func (d *dueLanes) move(l *lane) { heap.Fix(d, l.heapIndex) }
-
-// order restores the order after lanes have got other times.
-func (d *dueLanes) order() { heap.Init(d) }
+// update restores the order after the timetable of a lane has changed. It does nothing for a lane that is not here.
+func (d *dueLanes) update(l *lane) {
+	if l.inDueLanes() {
+		l.dueAt, _ = l.times.due()
+		heap.Fix(d, l.heapIndex)
+	}
+}
 
 func (d *dueLanes) Len() int { return len(d.lanes) }
 

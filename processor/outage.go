@@ -205,22 +205,18 @@ func (o *outage) selectAt(dueAt time.Time) time.Time {
 	return dueAt
 }
 
-// pace returns the time of the next select of a lane, which is due at the given time. While the breaker is open, it
-// returns the time of the next probe, after the pause of RetryAfter at the earliest: a lane with items that the outage
-// has not tried is due at once, and its turn comes with the pace of all selects. If the breaker has closed since the
-// last select, the time is at most half a second from now.
-func (o *outage) pace(l *lane, s *Settings, at, now time.Time, after time.Duration) time.Time {
-	switch soon := now.Add(s.floor()); {
-	case o.open():
-		pause := max(s.SleepTimeInterval, after)
-		if !l.untried || o.sample.exhausted() {
-			pause = max(pause, o.probePause(now, s))
-		}
-		return now.Add(pause)
-	case l.closes != o.closes && at.After(soon):
-		return soon
+// nextProbe returns when a lane is selected next while the breaker is open, after the pause of RetryAfter at the
+// earliest: a lane with items that the outage has not tried is due at once, and its turn comes with the pace of all
+// selects. While the breaker is closed, nextProbe returns zero.
+func (o *outage) nextProbe(l *lane, s *Settings, now time.Time, after time.Duration) time.Time {
+	if !o.open() {
+		return time.Time{}
 	}
-	return at
+	pause := max(s.SleepTimeInterval, after)
+	if !l.untried || o.sample.exhausted() {
+		pause = max(pause, o.probePause(now, s))
+	}
+	return now.Add(pause)
 }
 
 // probePause returns the pause of a lane before its next probe: a quarter of the time since the breaker opened, from
@@ -296,7 +292,7 @@ func (s *scheduler) observeLocked(e evidence, l *lane) {
 	case breakerClosed:
 		s.rounds.Add(1)
 		s.limiter.probe(false)
-		s.due.advance(e.now)
+		s.due.relax(e.now)
 	case breakerOpened:
 		for _, g := range s.grants {
 			g.lane.untried = s.capabilities.Keyed && !s.capabilities.Cursored
@@ -311,11 +307,18 @@ func (s *scheduler) observeLocked(e evidence, l *lane) {
 	}
 }
 
+// afterOutageLocked lets a lane rest for half a second at most, if the breaker has closed since its last select.
+func (s *scheduler) afterOutageLocked(l *lane, now time.Time) {
+	if l.closes != s.outage.closes && !s.outage.open() {
+		l.times.relax(now.Add(s.settings.floor()))
+	}
+}
+
 // expireOutageLocked closes the breaker if no probe is left to close it.
 func (s *scheduler) expireOutageLocked(now time.Time) {
 	if s.stats.InFlight == 0 && s.outage.quiet(now, s.settings) {
 		s.outage.end()
 		s.limiter.probe(false)
-		s.due.advance(now)
+		s.due.relax(now)
 	}
 }

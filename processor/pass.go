@@ -89,14 +89,6 @@ func (p *pass) advance(c *selectCall) {
 	p.arrived, p.ended, p.ignored = true, p.ended || c.step == ends, c.step == stuck
 }
 
-// earlier returns the earlier of two times, or the one that is not zero.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // proves reports whether the selects since the pass began have found nothing to execute, if the last one, behind the
 // position after, has found nothing. A select that begins behind a page proves nothing alone.
 func (p *pass) proves(s step, after string) bool { return s == ends && (after == "" || !p.worked) }

@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"time"
 )
 
 // A queue is idle if its last select has returned nothing at all. Idle queues are peeked together once in
-// sleep_time_nodata (X8).
+// sleep_time_nodata (X8). Peeks have a goroutine of their own and touch the lanes in two ways only: a peek that does not
+// name a lane delays its poll (timetable.looked), and one that names it is a hint (timetable.hint).
 const (
 	// peekMost is how long after its last select an idle queue is selected again, whatever the peeks say. So a Peek that
 	// is wrong delays work, and does not lose it.
@@ -25,43 +28,24 @@ const (
 
 // peeks decides when the idle lanes are peeked. The scheduler's lock guards it.
 type peeks struct {
-	off    bool      // the dealer is no Peeker, or has returned ErrNoPeek
-	asking bool      // a peek is in flight
-	hinted bool      // a hint for all queues came meanwhile
-	at     time.Time // of the next peek; zero while no lane is idle
-	began  time.Time // of the last peek
+	off     bool          // the dealer is no Peeker, or has returned ErrNoPeek
+	hinted  bool          // a hint for all queues came during the peek
+	at      time.Time     // of the next peek; zero while no lane is idle
+	began   time.Time     // when the last peek began
+	running *peek         // nil if none is in flight
+	changed chan struct{} // receives a value when at becomes earlier
 }
 
-// due reports whether the next peek may begin.
-func (p *peeks) due(now time.Time) bool { return !p.asking && !p.at.IsZero() && !p.at.After(now) }
-
-// join plans the next peek after a lane has become idle.
-func (p *peeks) join(now time.Time, interval time.Duration) {
-	if p.at.IsZero() {
-		p.at = now.Add(interval)
-	}
+// plan makes the next peek begin at the given time at the latest.
+func (k *peeks) plan(at time.Time) {
+	k.at = earlier(k.at, at)
+	notify(k.changed)
 }
 
-// next plans the peek after one that has ended.
-func (p *peeks) next(now time.Time, interval time.Duration) {
-	p.at = now.Add(interval)
-	if p.hinted {
-		p.at, p.hinted = now.Add(hintPause), false
-	}
-}
-
-// rests reports whether a lane is idle, so that it may be peeked instead of selected.
-func (l *lane) rests(now time.Time) bool { return l.idleUntil.After(now) }
-
-// restAfter lets an idle lane rest after a select or a peek that has found nothing. The next peek begins before the
-// rest ends. If that fails, or cannot begin, what has come since the look began waits for twice the interval.
-func (l *lane) restAfter(look time.Time, interval time.Duration) {
-	l.dueAt = earlier(l.idleUntil, look.Add(2*interval))
-}
-
-// wakeAt makes a lane due at the given time at the latest. No peek delays that.
-func (l *lane) wakeAt(at time.Time) {
-	l.idleUntil, l.dueAt = time.Time{}, earlier(l.dueAt, at)
+// hint plans a peek at once. If one is in flight, that may have read too early, so another one follows.
+func (k *peeks) hint(now time.Time) {
+	k.hinted = k.running != nil
+	k.plan(later(k.began.Add(hintPause), now))
 }
 
 // leavesIdle reports whether the select shows that its lane is idle: it began at the start of the source, and returned
@@ -74,46 +58,69 @@ func (c *selectCall) leavesIdle() bool {
 
 // noteIdleLocked lets the peeks ask for a lane whose select has left it idle.
 func (s *scheduler) noteIdleLocked(c *selectCall) {
-	if s.peeks.off || s.outage.open() || !c.leavesIdle() {
+	if s.peeks.off || !c.leavesIdle() {
 		return
 	}
-	l, interval := c.lane, s.settings.SleepTimeNoData
-	l.idleUntil = c.began.Add(max(peekMost, interval))
-	s.peeks.join(c.now, interval)
-	if l.inDueLanes() {
-		l.restAfter(c.began, interval)
-		s.due.move(l)
+	t, interval := &c.lane.times, s.settings.SleepTimeNoData
+	t.idleUntil = c.began.Add(max(peekMost, interval))
+	t.looked(c.began, interval)
+	if s.peeks.at.IsZero() {
+		s.peeks.plan(c.now.Add(interval))
 	}
 }
 
-// nextPeekLocked returns the idle lanes, if their peek is due. One alone is selected instead. While the breaker is open
-// there is no peek, nor if there is no room for the selects that may follow.
-func (s *scheduler) nextPeekLocked(now time.Time) []*lane {
-	if !s.peeks.due(now) || s.outage.open() || !s.roomLocked() {
-		return nil
-	}
-	s.peeks.at = time.Time{}
-	var idle []*lane
-	for _, l := range s.due.lanes {
-		if l.rests(now) {
-			idle = append(idle, l)
+// peekIdle peeks the idle lanes until ctx is done.
+func (p *Processor) peekIdle(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		next, wait := p.nextPeek(ctx)
+		if next != nil {
+			next.run()
+			p.endPeek(next)
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-p.scheduler.peeks.changed:
 		}
 	}
-	if len(idle) >= peekLeast {
-		return idle
-	}
-	for _, l := range idle {
-		l.wakeAt(now)
-	}
-	s.due.order()
-	return nil
 }
 
-// peekCall is one peek of idle lanes. The methods in this file are its steps, in order. Its queues do not wait for it:
-// it only reads, and their drain and their next select go on.
-type peekCall struct {
-	call
-	asked []idleLane // by data database
+// nextPeek begins the peek that is due. If none is, it returns how long the next one is away at most.
+func (p *Processor) nextPeek(ctx context.Context) (next *peek, wait time.Duration) {
+	trusted := p.env.Trusted()
+	s := p.lock()
+	defer s.mu.Unlock()
+	now, k := time.Now(), &s.peeks
+	switch {
+	case k.off || k.at.IsZero():
+		return nil, time.Hour
+	case k.at.After(now):
+		return nil, k.at.Sub(now)
+	case !trusted || s.outage.open() || s.inFlight.most == 0: // nothing may be selected, or only samples
+		k.at = now.Add(s.settings.SleepTimeNoData)
+		return nil, s.settings.SleepTimeNoData
+	}
+	k.at = time.Time{}
+	if next = s.newPeekLocked(ctx, now); next == nil {
+		return nil, time.Hour
+	}
+	k.running, k.began = next, now
+	return next, 0
+}
+
+// peek is one peek of idle lanes. Their queues do not wait for it: it only reads, and their drain and their next select
+// go on.
+type peek struct {
+	*setup
+	ctx     context.Context
+	timeout time.Duration
+	began   time.Time
+	asked   []idleLane // by data database
+	err     error
 }
 
 // idleLane is a lane that is peeked.
@@ -123,27 +130,43 @@ type idleLane struct {
 	empty     bool // the peek has not named it
 }
 
-// claimLocked takes the peek.
-func (p *peekCall) claimLocked(ctx context.Context, s *scheduler, idle []*lane, now time.Time) {
-	s.selects++
-	s.peeks.asking, s.peeks.began = true, now
-	p.ctx = ctx
-	for _, l := range idle {
-		selection := s.selectionLocked(l.grant)
-		selection.Limit = 1
-		p.asked = append(p.asked, idleLane{lane: l, selection: selection})
+// newPeekLocked returns a peek of the idle lanes. It returns nil if there are too few of them, and lets them be selected.
+func (s *scheduler) newPeekLocked(ctx context.Context, now time.Time) *peek {
+	p := &peek{setup: s.setup, ctx: ctx, began: now, timeout: peekTimeout}
+	if limit := s.settings.BatchTimeout; limit > 0 {
+		p.timeout = min(p.timeout, limit)
+	}
+	for _, l := range s.due.lanes {
+		if l.times.idle(now) {
+			selection := s.selectionLocked(l.grant)
+			selection.Limit = 1
+			p.asked = append(p.asked, idleLane{lane: l, selection: selection})
+		}
+	}
+	if len(p.asked) < peekLeast {
+		s.finishPeekLocked(p, now)
+		return nil
 	}
 	slices.SortFunc(p.asked, func(a, b idleLane) int {
 		x, y := a.selection.Queue, b.selection.Queue
 		return cmp.Or(cmp.Compare(x.Database, y.Database), compareQueues(x, y))
 	})
-	for _, l := range p.asked {
-		p.peeked = append(p.peeked, l.grant)
-	}
+	return p
+}
+
+// run calls Peek in a goroutine of its own, which the dealer may end by runtime.Goexit.
+func (p *peek) run() {
+	ended := make(chan struct{})
+	p.err = errExited
+	go func() {
+		defer close(ended)
+		p.err = p.perform()
+	}()
+	<-ended
 }
 
 // perform calls Peek for the lanes of each data database. One that is away keeps none of the others busy.
-func (p *peekCall) perform() error {
+func (p *peek) perform() error {
 	var errs []error
 	for rest := p.asked; len(rest) > 0; {
 		n := 1
@@ -160,7 +183,7 @@ func (p *peekCall) perform() error {
 
 // ask notes which of the lanes Peek has not named. It waits for its turn among the peeks of the process. Its lanes are
 // selected meanwhile, if it takes too long.
-func (p *peekCall) ask(idle []idleLane) error {
+func (p *peek) ask(idle []idleLane) error {
 	if p.env.Peeking != nil {
 		select {
 		case p.env.Peeking <- struct{}{}:
@@ -173,13 +196,9 @@ func (p *peekCall) ask(idle []idleLane) error {
 	for i, l := range idle {
 		selections[i] = l.selection
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, peekTimeout)
+	ctx, cancel := context.WithTimeout(p.ctx, p.timeout)
 	defer cancel()
-	var named []string
-	err := p.inTime(ctx, func(ctx context.Context) (err error) {
-		named, err = p.source.peek(ctx, selections)
-		return err
-	})
+	named, err := p.source.peek(ctx, selections)
 	if err != nil {
 		return err
 	}
@@ -193,42 +212,67 @@ func (p *peekCall) ask(idle []idleLane) error {
 	return nil
 }
 
-func (p *peekCall) conclude() {
-	p.now = time.Now()
-	p.took = p.now.Sub(p.began)
-	if p.err == nil || errors.Is(p.err, ErrNoPeek) {
-		return
+// endPeek reports a failure, and tells the lanes what the peek has found.
+func (p *Processor) endPeek(k *peek) {
+	now := time.Now()
+	off := errors.Is(k.err, ErrNoPeek)
+	failed := k.err != nil && !off && k.ctx.Err() == nil
+	if failed {
+		k.log()
 	}
-	p.outcome = p.classify(p.err)
-	p.logFailure("peek", p.outcome, p.err)
-	p.err = fmt.Errorf("peek at queue %s: %w", p.queueIDs(), p.err)
+	s := p.lock()
+	defer s.mu.Unlock()
+	s.stats.PeekCount++
+	if failed {
+		s.stats.LastError, s.stats.LastErrorTime = fmt.Errorf("peek at queue %s: %w", k.queueIDs(), k.err), now
+	}
+	s.finishPeekLocked(k, now)
+	s.peeks.off = off
+	pause := s.settings.SleepTimeNoData
+	if s.peeks.hinted {
+		pause = hintPause
+	}
+	s.peeks.at, s.peeks.hinted, s.peeks.running = now.Add(pause), false, nil
 }
 
-// finishLocked lets the lanes that were not named rest on. All others are due.
-func (p *peekCall) finishLocked(s *scheduler) {
-	interval := s.settings.SleepTimeNoData
-	s.selects--
-	s.peeks.asking = false
-	if errors.Is(p.err, ErrNoPeek) {
-		s.peeks.off = true
-	}
-	s.stats.countPeek(p)
-	for _, l := range p.asked {
+// finishPeekLocked lets the lanes rest on that the peek has not named. All others are selected.
+func (s *scheduler) finishPeekLocked(k *peek, now time.Time) {
+	for _, l := range k.asked {
 		switch {
-		case !l.inDueLanes() || l.idleUntil.IsZero(): // it was drained, or a select of it has found something
+		case !l.times.idle(now): // a select of it has found something, or something else asks for one
 		case l.empty:
-			l.restAfter(p.began, interval)
+			l.times.looked(k.began, s.settings.SleepTimeNoData)
 		default:
-			l.wakeAt(p.now)
+			l.times.hint(now)
 		}
+		s.due.update(l.lane)
 	}
-	s.due.order()
-	s.peeks.next(p.now, interval)
+	s.wakeNextLocked(now)
 }
 
-func (p *peekCall) reset() {
-	clear(p.asked)
-	clear(p.peeked)
-	*p = peekCall{call: p.call, asked: p.asked[:0]}
-	p.peeked = p.peeked[:0]
+// log logs a failure like that of a select.
+func (p *peek) log() {
+	level, attrs := slog.LevelWarn, []slog.Attr{slog.String("queue", p.queueIDs()), slog.Any("error", p.err)}
+	if panicked, ok := errors.AsType[*panicError](p.err); ok {
+		level, attrs = slog.LevelError, append(attrs, slog.String("stack", string(panicked.stack)))
+	}
+	p.lines.log(p.ctx, level, "peek: "+failed.String(), attrs)
+}
+
+// queueIDs lists the queues of the peek, at most eight of them.
+func (p *peek) queueIDs() string {
+	const most = 8
+	text := strings.Join(p.ids()[:min(len(p.asked), most)], ", ")
+	if more := len(p.asked) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", text, more)
+	}
+	return text
+}
+
+func (p *peek) ids() []string {
+	ids := make([]string, len(p.asked))
+	for i, l := range p.asked {
+		ids[i] = l.selection.Queue.ID
+	}
+	return ids
 }

@@ -77,6 +77,9 @@ func (p *Processor) Run(ctx context.Context) error {
 	var executors sync.WaitGroup
 	defer executors.Wait()
 	defer p.stop()
+	if p.capabilities.peeker {
+		executors.Go(func() { p.peekIdle(ctx) })
+	}
 	for {
 		p.startExecutors(ctx, &executors)
 		select {
@@ -144,7 +147,7 @@ func (p *Processor) Reload() {
 	p.reloads.Add(1)
 	s := p.lock()
 	defer s.mu.Unlock()
-	s.due.advance(time.Now().Add(s.settings.SleepTimeNoData))
+	s.due.relax(time.Now().Add(s.settings.SleepTimeNoData))
 	s.idle.cond.Signal()
 }
 

@@ -31,16 +31,17 @@ func (p *Processor) SetLimits(id string, limits QueueLimits) {
 	if g == nil || g.lane.limits == limits {
 		return
 	}
-	g.lane.limits = limits // and not those of g.queue, which calls in flight read
-	g.lane.rate = newQueueRate(limits.rate(s.settings))
-	now := time.Now()
-	g.lane.wakeAt(s.settings.latestRest(now)) // it may rest for long, because the rate was low
-	if g.lane.inDueLanes() {
-		s.due.move(g.lane)
-	}
+	g.lane.limit(limits, s.settings) // and not those of g.queue, which calls in flight read
+	s.due.update(g.lane)
 	s.offerLocked(g.lane)
-	s.placeLocked(g.lane, now)
+	s.placeLocked(g.lane, time.Now())
 	s.wakeLocked()
+}
+
+// limit replaces the bounds of a lane. It begins with a whole burst, so that nothing has to be saved up.
+func (l *lane) limit(limits QueueLimits, s *Settings) {
+	l.limits, l.rate = limits, newQueueRate(limits.rate(s))
+	l.times.holds[holdRate] = time.Time{}
 }
 
 // queueRate bounds the items per second of one queue (X11). It bounds the pages and not

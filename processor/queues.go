@@ -62,7 +62,9 @@ func (p *Processor) Grant(q Queue, total int) error {
 	l.rate = newQueueRate(l.limits.rate(s.settings))
 	s.grants[q.ID] = g
 	now := time.Now()
-	s.restLocked(l, now.Add(l.crashed(q, s.settings, s.capabilities.tracksItems())))
+	l.times.ask(askMore, now)
+	l.times.hold(holdCrash, now.Add(l.crashed(q, s.settings, s.capabilities.tracksItems())))
+	s.enqueueLocked(l)
 	s.limiter.invalidate()
 	s.wakeLocked()
 	return nil
@@ -90,9 +92,7 @@ func (p *Processor) Resume(id string) {
 	}
 	g.draining, g.lost = false, false
 	g.streak.rested(time.Since(g.drainedAt))
-	if now := time.Now(); g.lane.rests(now) {
-		g.lane.wakeAt(now)
-	}
+	g.lane.times.ask(askChange, time.Now())
 	s.enqueueLocked(g.lane)
 	s.limiter.invalidate()
 	s.wakeLocked()

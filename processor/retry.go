@@ -68,10 +68,10 @@ type rest struct {
 	notBefore  time.Time // the earliest time of the next select after a page that holds only retries
 }
 
-// nextPause returns the pause after one more failure. It is after, if that is positive.
-func (r *rest) nextPause(s *Settings, after time.Duration) time.Duration {
-	if after > 0 {
-		return after
+// nextPause returns the pause after one more failure, which RetryAfter may have set.
+func (r *rest) nextPause(s *Settings) time.Duration {
+	if r.retryAfter > 0 {
+		return r.retryAfter
 	}
 	r.failures++
 	return s.queuePause(r.failures)
@@ -88,22 +88,23 @@ func (r *rest) observe(b repetition, stops bool) {
 	}
 }
 
-// afterPage returns the time of the next select after a page, and forgets the failures of that page.
-func (r *rest) afterPage(s *Settings, now time.Time) time.Time {
-	at := now.Add(s.SleepTimeInterval)
+// plan plans the next select after a page or a failed select, and forgets what that has found. Outside of an outage
+// nextProbe is zero.
+func (r *rest) plan(t *timetable, s *Settings, now, nextProbe time.Time) {
+	t.ask(askMore, now)
+	t.hold(holdProbe, nextProbe)
 	switch {
 	case r.pause:
-		at = now.Add(r.nextPause(s, r.retryAfter))
+		if pause := r.nextPause(s); nextProbe.IsZero() {
+			t.hold(holdPause, now.Add(pause))
+		}
+	case !nextProbe.IsZero(), r.retryNow:
 	case r.retryAt.After(now):
-		at = r.retryAt
-	case r.retryNow:
-		at = now
+		t.hold(holdCursor, r.retryAt)
 	default:
 		r.failures = 0
-		if r.notBefore.After(at) {
-			at = r.notBefore
-		}
+		t.hold(holdInterval, now.Add(s.SleepTimeInterval))
+		t.hold(holdRetries, r.notBefore)
 	}
 	*r = rest{failures: r.failures}
-	return at
 }

@@ -53,7 +53,7 @@ func newScheduler(u *setup, settings *Settings) *scheduler {
 		signals:  signals{make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)},
 	}
 	s.idle.cond = sync.NewCond(&s.mu)
-	s.peeks.off = !u.capabilities.peeker
+	s.peeks.off, s.peeks.changed = !u.capabilities.peeker, make(chan struct{}, 1)
 	return s
 }
 
@@ -107,7 +107,7 @@ func (s *scheduler) waitLocked(now time.Time) {
 }
 
 // wakeNextLocked ensures that no executor waits while there is work. Each executor that claims work wakes the next one.
-// The timer wakes one when the first lane or the next peek is due, or when the rate allows the next batch.
+// The timer wakes one when the first lane is due, or when the rate allows the next batch.
 func (s *scheduler) wakeNextLocked(now time.Time) {
 	if s.idle.count == 0 || s.asleep {
 		return
@@ -116,9 +116,6 @@ func (s *scheduler) wakeNextLocked(now time.Time) {
 	if s.roomLocked() {
 		if l := s.due.first(); l != nil {
 			next = s.outage.selectAt(l.dueAt)
-		}
-		if !s.outage.open() && !s.peeks.asking {
-			next = earlier(next, s.peeks.at)
 		}
 	}
 	if len(s.ready.lanes) > 0 && !s.inFlight.full() {
@@ -150,20 +147,9 @@ func (s *scheduler) placeLocked(l *lane, now time.Time) {
 	if l.inDueLanes() || !l.idle(s.settings.NotSleep) {
 		return
 	}
-	// In NOTSLEEP a lane that drains may come here several times. The longest rest counts.
-	after := l.rest.retryAfter
-	at := s.outage.pace(l, s.settings, l.rest.afterPage(s.settings, now), now, after)
-	for _, t := range []time.Time{at, l.rate.readyAt(now)} {
-		if t.After(l.dueAt) {
-			l.dueAt = t
-		}
-	}
-	s.enqueueLocked(l)
-}
-
-// restLocked makes a lane rest after a select that found nothing to execute.
-func (s *scheduler) restLocked(l *lane, until time.Time) {
-	l.dueAt, l.idleUntil = until, time.Time{}
+	l.rest.plan(&l.times, s.settings, now, s.outage.nextProbe(l, s.settings, now, l.rest.retryAfter))
+	s.afterOutageLocked(l, now)
+	l.times.hold(holdRate, l.rate.readyAt(now))
 	s.enqueueLocked(l)
 }
 
@@ -195,17 +181,15 @@ func (s *scheduler) wakeLocked() {
 func (s *scheduler) configureLocked(settings *Settings, now time.Time) {
 	before := s.settings
 	s.settings = settings
-	for _, g := range s.grants {
-		g.lane.wakeAt(settings.latestRest(now)) // also one that drains, which may rest for a low rate
-	}
-	s.due.order()
 	s.peeks.at = time.Time{}
 	for _, g := range s.grants {
+		g.lane.times.relax(settings.latestRest(now)) // also of one that drains
+		if g.lane.limits.rate(settings) != g.lane.limits.rate(before) {
+			g.lane.limit(g.lane.limits, settings)
+		}
+		s.due.update(g.lane)
 		if !g.lane.idle(settings.NotSleep) {
 			s.due.remove(g.lane) // it now waits for its batches in flight
-		}
-		if now := g.lane.limits.rate(settings); now != g.lane.limits.rate(before) {
-			g.lane.rate = newQueueRate(now)
 		}
 		s.offerLocked(g.lane)
 		s.placeLocked(g.lane, now)

@@ -48,8 +48,8 @@ type selectCall struct {
 func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now time.Time) {
 	s.due.remove(l)
 	s.selects++
-	l.selecting, l.idleUntil, l.closes = true, time.Time{}, s.outage.closes
-	l.hinted, l.selectedAt = false, now
+	l.selecting, l.closes = true, s.outage.closes
+	l.times.selected(now)
 	c.suspect = l.rest.failures > 0
 	if l.isolated {
 		s.turn = l
@@ -303,7 +303,7 @@ func (c *selectCall) conclude() {
 	}
 	c.outcome = c.classify(c.err)
 	c.logFailure("select", c.outcome, c.err)
-	c.err = fmt.Errorf("select queue %s: %w", c.queueIDs(), c.err)
+	c.err = fmt.Errorf("select queue %s: %w", c.queueID(), c.err)
 }
 
 // finishLocked makes the page ready for batches, or lets the lane rest.
@@ -311,7 +311,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	l := c.lane
 	s.selects--
 	l.selecting = false
-	l.foundNothing = false
+	l.sweepWaits = false
 	l.untried = c.more || c.step == moves
 	if c.order != nil {
 		l.behind, l.heldKeys = c.order.behind, c.order.waitingKeys()
@@ -338,32 +338,28 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	case c.found.unstarted() > 0:
 		c.addPageLocked(s)
 	case c.outcome == failed || c.outcome == lost:
-		after := c.settings.asked(c.err)
-		if c.outside {
-			after = enterPause
-		}
-		at := c.now.Add(l.rest.nextPause(s.settings, after))
-		s.restLocked(l, s.outage.pace(l, s.settings, at, c.now, after))
+		l.rest.observe(repetition{pause: true, retryAfter: c.pauseAsked()}, false)
+		s.placeLocked(l, c.now)
 	case c.outcome == done:
 		l.rest.failures = 0
-		l.foundNothing = c.step != moves && !c.heldOnce
+		l.sweepWaits = l.sweep != nil && c.step != moves && !c.heldOnce
 		if l.sweep == nil && c.empty() {
 			c.noteEmptyLocked(s)
 		}
-		at := c.nextSelectAt(s.settings)
-		if l.hinted && l.hintable() {
-			at = l.hintedAt(c.now)
-		}
-		if c.step != moves {
-			at = s.outage.pace(l, s.settings, at, c.now, 0)
-		}
-		s.restLocked(l, at)
-		if !l.hinted {
-			s.noteIdleLocked(c)
-		}
+		c.planNextLocked(s)
+		s.enqueueLocked(l)
 	default:
-		s.restLocked(l, c.now)
+		l.times.ask(askMore, c.now)
+		s.enqueueLocked(l)
 	}
+}
+
+// pauseAsked returns the pause that a failed select asks for; 0 if it asks for none.
+func (c *selectCall) pauseAsked() time.Duration {
+	if c.outside {
+		return enterPause
+	}
+	return c.settings.asked(c.err)
 }
 
 // evidence returns what the select says about the dealer and its queue.
@@ -428,29 +424,35 @@ func (c *selectCall) freed() bool {
 	return c.order != nil && c.order.waiting > 0 && c.lane.batches < len(c.inFlight)
 }
 
-// nextSelectAt returns the time of the next select after one that found nothing to execute. If a cursor waits for an
-// item that backs off, it is the time when the item may be retried. Without a cursor it is no later than
-// sleep_time_nodata, and an item that backs off comes no sooner than the floor. A sweep rests only while items wait for
-// the end of an outage.
-func (c *selectCall) nextSelectAt(s *Settings) time.Time {
-	l := c.lane
-	if c.step == moves || c.heldOnce || c.freed() || c.reachesFurther() || l.sweep != nil && l.pass.waiting == 0 {
-		return c.now
-	}
-	latest, retryAt := c.now.Add(s.SleepTimeNoData), c.retryAt
+// planNextLocked plans the next select after one that has found nothing to execute. A sweep polls only while items wait
+// for the end of an outage.
+func (c *selectCall) planNextLocked(s *scheduler) {
+	l, t := c.lane, &c.lane.times
+	retryAt := c.retryAt
 	if l.sweep == nil {
 		retryAt = l.pass.retryTime(c.retryAt, c.now)
-		switch {
-		case retryAt.IsZero():
-			return latest
-		case c.capabilities.Cursored:
-			return retryAt
+	}
+	switch {
+	case c.step == moves:
+		t.ask(askMore, c.now)
+		return
+	case s.outage.open():
+		t.ask(askMore, c.now)
+		t.hold(holdProbe, s.outage.nextProbe(l, s.settings, c.now, 0))
+		return
+	case c.heldOnce, c.freed(), c.reachesFurther(), l.sweep != nil && l.pass.waiting == 0:
+		t.ask(askMore, c.now)
+	case c.capabilities.Cursored && l.sweep == nil && !retryAt.IsZero():
+		t.ask(askMore, c.now)
+		t.hold(holdCursor, retryAt)
+	default:
+		t.ask(askPoll, c.now.Add(s.settings.SleepTimeNoData))
+		if !retryAt.IsZero() || l.sweep != nil {
+			t.ask(askRetry, later(retryAt, c.began.Add(s.settings.floor())))
 		}
+		s.noteIdleLocked(c)
 	}
-	if earliest := c.began.Add(s.floor()); retryAt.Before(earliest) {
-		retryAt = earliest
-	}
-	return earlier(latest, retryAt)
+	s.afterOutageLocked(l, c.now)
 }
 
 func (c *selectCall) reset() {

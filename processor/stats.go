@@ -48,9 +48,12 @@ func (p *Processor) Stats() Stats {
 		stats.HeldKeys += g.lane.heldKeys
 	}
 	for e := range s.executors {
-		if c := e.call; c != nil && (stats.OldestCallSince.IsZero() || c.began.Before(stats.OldestCallSince)) {
-			stats.OldestCallSince = c.began
+		if e.call != nil {
+			stats.OldestCallSince = earlier(stats.OldestCallSince, e.call.began)
 		}
+	}
+	if k := s.peeks.running; k != nil {
+		stats.OldestCallSince = earlier(stats.OldestCallSince, k.began)
 	}
 	return stats
 }
@@ -67,13 +70,6 @@ func (s *Stats) countSelect(c *selectCall) {
 		s.FetchItemCount += int64(c.found.fetched)
 		s.InFlight += n
 		s.SkipCount += int64(c.found.fetched - n)
-	}
-}
-
-// countPeek counts a peek that has ended.
-func (s *Stats) countPeek(p *peekCall) {
-	if p.outcome.started() {
-		s.PeekCount++
 	}
 }
 
@@ -120,20 +116,18 @@ func (p *Processor) Stalled(after time.Duration) []Stall {
 			all = append(all, e.stallLocked())
 		}
 	}
+	if k := s.peeks.running; k != nil && time.Since(k.began) > after {
+		all = append(all, Stall{Queues: k.ids(), Since: k.began, Select: true})
+	}
 	slices.SortFunc(all, func(a, b Stall) int { return a.Since.Compare(b.Since) })
 	return all
 }
 
 func (e *executor) stallLocked() Stall {
-	stall := Stall{Since: e.call.began, Select: e.call != &e.batch.call}
+	c := e.call
+	stall := Stall{Queues: []string{c.queueID()}, Since: c.began, Select: c != &e.batch.call}
 	if !stall.Select {
 		stall.Items = e.batch.size()
-	}
-	for _, g := range e.call.peeked {
-		stall.Queues = append(stall.Queues, g.queue.ID)
-	}
-	if g := e.call.grant; g != nil {
-		stall.Queues = []string{g.queue.ID}
 	}
 	return stall
 }

@@ -108,7 +108,7 @@ func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 	case w.countRepeatsLocked(c) >= cmp.Or(s.settings.SweepMaxRepeats, defaultMaxRepeats):
 		s.failSweepLocked(l, fmt.Errorf("select queue %s: no progress: %d selects in a row returned only items "+
 			"that this sweep has executed or passed already (sweep_max_repeats)",
-			c.queueIDs(), w.repeats))
+			c.queueID(), w.repeats))
 	default:
 		return false
 	}

@@ -286,20 +286,20 @@ var processMutants = []mutant{
 	},
 	{
 		"X8", "a queue that peeks miss is never selected",
-		"restAfter", "earlier(l.idleUntil, look.Add(2*interval))",
-		"look.Add(2 * interval)",
+		"looked", "earlier(t.idleUntil, began.Add(2*interval))",
+		"began.Add(2 * interval)",
 		"TestQueueThatPeekMissesIsSelected|TestPeeksFindItemsInTime",
 	},
 	{
 		"X8", "queues rest on after a peek that has failed",
-		"finishLocked", "case l.empty:",
-		"case l.empty || p.outcome == failed:",
+		"finishPeekLocked", "case l.empty:",
+		"case l.empty || k.err != nil:",
 		"TestQueuesOfAFailedPeekAreSelected|TestEachDatabaseIsPeekedByItself",
 	},
 	{
 		"X8", "queues rest while their peek hangs",
-		"restAfter", "look.Add(2*interval)",
-		"look.Add(time.Hour)",
+		"looked", "began.Add(2*interval)",
+		"began.Add(time.Hour)",
 		"TestQueuesAreSelectedWhileTheirPeekHangs|TestPeeksFindItemsInTime",
 	},
 	{
@@ -310,14 +310,14 @@ var processMutants = []mutant{
 	},
 	{
 		"X9", "a hint during a select is lost",
-		"hintLocked", "l.hinted = true",
-		"l.hinted = false",
+		"hintLocked", "l.sweep == nil",
+		"l.sweep == nil && !l.selecting",
 		"TestHintDuringASelect",
 	},
 	{
 		"X9", "a hint shortens the pause after a failure",
-		"hintable", "return l.foundNothing",
-		"return true",
+		"due", "until.After(at)",
+		"until.After(at) && why != \"hint\"",
 		"TestHintShortensNoPause",
 	},
 	{
@@ -328,8 +328,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X9", "each hint is a select",
-		"hintedAt", "l.selectedAt.Add(hintPause)",
-		"l.selectedAt",
+		"hint", "later(t.began.Add(hintPause), now)",
+		"now",
 		"TestHintsAreJoined",
 	},
 	{
@@ -466,8 +466,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X11", "a queue rests on for a rate that has risen",
-		"SetLimits", "g.lane.wakeAt(s.settings.latestRest(now))",
-		"_ = now",
+		"limit", "l.times.holds[holdRate] = time.Time{}",
+		"l.times.hold(holdRate, time.Time{})",
 		"TestRateThatRises",
 	},
 	{
