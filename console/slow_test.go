@@ -65,4 +65,6 @@ func TestRecordsOfASlowDatabase(t *testing.T) {
 }
 
 // checking reports whether a page lacks a part.
-func checking(r reply) bool { return strings.Contains(r.body, "data-checking") }
+func checking(r reply) bool {
+	return strings.HasPrefix(r.Get("Content-Type"), "text/html") && strings.Contains(r.body, "data-checking")
+}

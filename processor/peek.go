@@ -269,10 +269,11 @@ func (p *peek) queueIDs() string {
 	return text
 }
 
+// ids may be called during the peek, which writes no selection.
 func (p *peek) ids() []string {
 	ids := make([]string, len(p.asked))
-	for i, l := range p.asked {
-		ids[i] = l.selection.Queue.ID
+	for i := range p.asked {
+		ids[i] = p.asked[i].selection.Queue.ID
 	}
 	return ids
 }
