@@ -144,7 +144,7 @@ func (w *watch) alertDividedKey(c *selectCall) {
 	if c.order == nil {
 		return
 	}
-	if other := c.keyQueues.see(c.order.keys, c.selection.Queue); other != "" {
+	if other := c.keyQueues.see(c.order.keys, c.selection); other != "" {
 		w.remind(c, Alert{Kind: AlertKey, Text: fmt.Sprintf(
 			"queue %s has items with an order key that queue %s has too, so they are in no order: "+
 				"does Select divide by the order key?", c.queueID(), other)})

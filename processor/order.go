@@ -284,28 +284,37 @@ func (h heldKeys) take(now time.Time) heldKeys {
 // keyQueues remembers the queues of some order keys, to find a key that is in two queues.
 type keyQueues struct {
 	mu sync.Mutex
-	of map[uint64]Queue
+	of map[uint64]keyQueue
+}
+
+// keyQueue is a queue under one division of items into queues. A run that has begun before the number of queues was
+// changed goes on with its own number.
+type keyQueue struct {
+	id        string
+	partition int64
+	total     int
 }
 
 // mostKeyQueues bounds keyQueues.
 const mostKeyQueues = 10_000
 
-// see adds the keys of a page of a queue. It returns the ID of another queue that has one of them under the same
-// division of items into queues; empty if there is none.
-func (k *keyQueues) see(keys []uint64, q Queue) (other string) {
+// see adds the keys of a page. It returns the ID of another queue that has one of them under the same division of items
+// into queues; empty if there is none.
+func (k *keyQueues) see(keys []uint64, s Selection) (other string) {
+	q := keyQueue{s.Queue.ID, s.Queue.Partition, s.Total}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.of == nil || len(k.of) > mostKeyQueues {
-		k.of = map[uint64]Queue{}
+		k.of = map[uint64]keyQueue{}
 	}
 	for _, key := range keys {
 		if key == 0 {
 			continue
 		}
-		if before, ok := k.of[key]; ok && before.ID != q.ID && before.Partition == q.Partition {
-			other = before.ID
+		if before, ok := k.of[key]; ok && before.id != q.id && before.partition == q.partition && before.total == q.total {
+			other = before.id
 		}
-		k.of[key] = Queue{ID: q.ID, Partition: q.Partition}
+		k.of[key] = q
 	}
 	return other
 }

@@ -318,9 +318,13 @@ func TestAHotKeyDoesNotSlowTheOthers(t *testing.T) {
 }
 
 // An alert says that items of one order key are in two queues, where they have no order. Another number of queues may
-// move a key.
+// move a key, and a run that has begun before goes on with the number before.
 func TestAnOrderKeyInTwoQueues(t *testing.T) {
-	for _, version := range []int64{0, 1} {
+	for _, c := range []struct {
+		partition int64
+		total     int
+		alerts    int
+	}{{0, 1, 1}, {1, 1, 0}, {0, 3, 0}} {
 		bubble(t, func(t *testing.T, w *world) {
 			var alerts []processor.Alert
 			d := &orderedRows{rows: newRows(w, "ax1", "ay1", "bx2", "bz1")}
@@ -329,12 +333,12 @@ func TestAnOrderKeyInTwoQueues(t *testing.T) {
 			s.ThreadNumber = 1
 			w.start(t, d, env, s, "a")
 			synctest.Wait()
-			if err := w.Grant(processor.Queue{ID: "b", Index: 1, Partition: version}, 2); err != nil {
+			if err := w.Grant(processor.Queue{ID: "b", Index: 1, Partition: c.partition}, c.total); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			if len(alerts) != int(1-version) || version == 0 && (alerts[0].Kind != processor.AlertKey || alerts[0].Queue != "b") {
-				t.Errorf("version %d: alerts %+v", version, alerts)
+			if len(alerts) != c.alerts || c.alerts > 0 && (alerts[0].Kind != processor.AlertKey || alerts[0].Queue != "b") {
+				t.Errorf("%+v: alerts %+v", c, alerts)
 			}
 		})
 	}
