@@ -95,10 +95,15 @@ func Fence(ctx context.Context, tx Tx) error {
 		return err
 	}
 	err = lostSince(ctx, b.fence(ctx, tx))
-	switch {
-	case b.c.db.Class(err) == sqldb.NoTable:
+	if b.c.db.Class(err) == sqldb.NoTable {
 		err = fmt.Errorf("%w (%w)", ErrNoRoster, err)
-	case errors.Is(err, ErrFenced) && b.owned(ctx):
+	}
+	return b.fenceError(ctx, err)
+}
+
+// fenceError returns the error of a fence, unless its transaction leads to another roster.
+func (b boundBatch) fenceError(ctx context.Context, err error) error {
+	if errors.Is(err, ErrFenced) && b.owned(ctx) {
 		err = fmt.Errorf("%w: in the roster the worker owns the queue of the batch, and where the transaction leads it "+
 			"does not", ErrNoRoster)
 	}

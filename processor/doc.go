@@ -9,12 +9,9 @@
 //			schema.Postgres.Mine("id", 1)+` ORDER BY id LIMIT $3`, sel.Total, sel.Queue.Index, sel.Limit)
 //	}
 //
-//	// Execute settles them in one transaction, which commits nothing if another worker owns the queue by now.
+//	// Execute settles them. The statement changes nothing if another worker owns the queue by now.
 //	func (s settle) Execute(ctx context.Context, ids []int64) error {
-//		return center.InTx(ctx, s.db, func(tx *sql.Tx) error {
-//			_, err := tx.ExecContext(ctx, `UPDATE orders SET state = 'SETTLED' WHERE id = ANY($1)`, pq.Array(ids))
-//			return err
-//		})
+//		return center.ExecFenced(ctx, s.db, `UPDATE orders SET state = 'SETTLED' WHERE id = ANY($1)`, pq.Array(ids))
 //	}
 //
 //	func main() {
@@ -38,8 +35,9 @@
 // worker owns some of the queues, and no queue has two owners. Select returns the next items of one queue, which the
 // Selection names; what an item is, a key or a whole row, is up to you. Rota cuts them into batches of execute_number
 // items, and calls Execute for each. An item is done when Select no longer returns it. So after a crash or an error the
-// next Select, here or on another worker, returns what is left. Write what Execute does through center.InTx: it commits
-// only while this worker owns the queue, so that no item takes effect twice.
+// next Select, here or on another worker, returns what is left. Write what Execute does through center.ExecFenced, or
+// center.InTx for several statements: it commits only while this worker owns the queue, so that no item takes effect
+// twice.
 //
 // # What a dealer can do besides
 //

@@ -46,6 +46,14 @@ var dialect = &sqldb.Dialect{
 	TryLine:       " AND CASE WHEN " + limits + " THEN pg_try_advisory_xact_lock(" + line + ") END",
 	IdleLimit:     " AND " + idleLimit,
 	Durable:       " AND " + durable + " <> ''",
+	// The statement in the middle is executed whether or not its result is read. The last SELECT fails if the row is not
+	// locked, and takes the statement with it: at READ COMMITTED, FOR SHARE has waited for a change of the owner, and has
+	// compared the row as that has left it. The failing expression depends on the count, so that the planner cannot
+	// evaluate it beforehand.
+	Guard: `WITH rota_fence AS MATERIALIZED (SELECT 1 FROM {table} AS q WHERE task_type = ? AND own_sign = ? AND queue_id = ?
+		AND cur_server = ? AND epoch = ? AND ` + durable + ` <> '' FOR SHARE OF q), rota_work AS (
+{work})
+SELECT CASE COUNT(*) WHEN 1 THEN 1 ELSE CAST('` + sqldb.GuardFailed + ` ' || COUNT(*) AS integer) END FROM rota_fence`,
 	// The LIMIT tells PostgreSQL's planner the greatest number of rows, for the same reason: it uses the index for a few
 	// rows and a hash for many.
 	ChangeQueues: `UPDATE schedule_queue AS q SET ` + sqldb.SetQueue + `

@@ -28,12 +28,9 @@ func (s settle) Select(ctx context.Context, sel processor.Selection) ([]int64, e
 		schema.Postgres.Mine("id", 1)+` ORDER BY id LIMIT $3`, sel.Total, sel.Queue.Index, sel.Limit)
 }
 
-// Execute settles them in one transaction, which commits nothing if another worker owns the queue by now.
+// Execute settles them. The statement changes nothing if another worker owns the queue by now.
 func (s settle) Execute(ctx context.Context, ids []int64) error {
-	return center.InTx(ctx, s.db, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE orders SET state = 'SETTLED' WHERE id = ANY($1)`, pq.Array(ids))
-		return err
-	})
+	return center.ExecFenced(ctx, s.db, `UPDATE orders SET state = 'SETTLED' WHERE id = ANY($1)`, pq.Array(ids))
 }
 
 func main() {

@@ -27,6 +27,24 @@ var fenceMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"F1", "a statement under the fence has its effect without the queue",
+		"dialect", "CASE COUNT(*) WHEN 1 THEN 1",
+		"CASE COUNT(*) WHEN COUNT(*) THEN 1",
+		"TestExecFenced/postgres",
+	},
+	{
+		"F1", "a SELECT is executed under the fence, where nobody reads it",
+		"Guarded", `[]string{"INSERT",`,
+		`[]string{"WITH", "INSERT",`,
+		"TestExecFenced/postgres",
+	},
+	{
+		"F3", "the owner changes under a statement with its fence",
+		"dialect", "<> '' FOR SHARE OF q), rota_work",
+		"<> ''), rota_work",
+		"TestExecFencedBesideAChangeOfTheOwner/postgres",
+	},
+	{
 		"F2", "the fence accepts a context without a batch",
 		"batchOf", "ErrNoBatch",
 		"nil",

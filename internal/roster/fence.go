@@ -57,6 +57,25 @@ func (f Fence) holdByReading(ctx context.Context, tx sqldb.Queryer, q QueueEpoch
 	return f.compareOwner(ctx, tx, q, settings, f.DB.Share, params...)
 }
 
+// Guard returns a statement that runs work, which changes rows and has the given parameters, while the server owns the
+// queue under its epoch, and else fails without an effect: see [Fence.GuardError]. It returns false if the database, or
+// the statement, does not allow that: then hold the queue in a transaction.
+func (f Fence) Guard(q QueueEpoch, work string, params []any) (text string, all []any, ok bool) {
+	if f.DB.WriteFence {
+		return "", nil, false
+	}
+	text, ok = f.DB.Guarded(f.Table, work, len(params))
+	return text, slices.Concat(params, f.ofOwner(q)), ok
+}
+
+// GuardError returns what the error of a statement of Guard means for the queue: ErrFenced if the server has lost it.
+func (Fence) GuardError(q QueueEpoch, err error) error {
+	if err != nil && strings.Contains(err.Error(), sqldb.GuardFailed) {
+		return fmt.Errorf("queue %s: %w", q.ID, ErrFenced)
+	}
+	return err
+}
+
 // Check returns ErrFenced if the server does not own the queue under its epoch at the moment. It locks nothing, and
 // reads over the connections of the roster.
 func (f Fence) Check(ctx context.Context, q QueueEpoch) error {

@@ -2,6 +2,7 @@ package sqldb
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -81,6 +82,11 @@ type Dialect struct {
 	// setting.
 	Durable string
 
+	// Guard runs a statement in the place of {work}, and fails with an error that contains [GuardFailed] unless a queue of
+	// {table} belongs to an owner: then both have no effect. Its parameters follow those of the statement. Empty if the
+	// database has no such form.
+	Guard string
+
 	ScheduledDay string // the day in UTC of the column scheduled_at, as a text
 
 	Time     func(time.Time) any // a parameter that compares with a column of times
@@ -141,15 +147,31 @@ func (d *Dialect) SQL(text string) string {
 	if !d.Numbered {
 		return b.String()
 	}
-	return number(b.String())
+	return number(b.String(), 1)
 }
 
-// number turns each ? into $1, $2 and so on. Our statements hold no ? in literals.
-func number(text string) string {
+// GuardFailed is in the error of a guarded statement whose queue does not belong to the owner.
+const GuardFailed = "rota: fenced"
+
+// Guarded returns the text of a statement with parameters under the guard of a queue of a table. It returns false if the
+// database has no such form, or if the statement may be none of those that change rows even though nobody reads their
+// result.
+func (d *Dialect) Guarded(table, work string, params int) (text string, ok bool) {
+	verb, _, _ := strings.Cut(strings.Join(strings.Fields(work), " "), " ")
+	if d.Guard == "" || !slices.Contains([]string{"INSERT", "UPDATE", "DELETE"}, strings.ToUpper(verb)) {
+		return "", false
+	}
+	head, tail, _ := strings.Cut(strings.ReplaceAll(d.Guard, "{table}", table), "{work}")
+	head = number(head, params+1)
+	return head + strings.TrimRight(work, "; \n\t") + "\n" + tail, true // a comment may end the statement
+}
+
+// number turns each ? into $1, $2 and so on, or higher numbers. Our statements hold no ? in literals.
+func number(text string, first int) string {
 	var b strings.Builder
-	n := 0
+	n := first - 1
 	for part := range strings.SplitSeq(text, "?") {
-		if n > 0 {
+		if n >= first {
 			b.WriteByte('$')
 			b.WriteString(strconv.Itoa(n))
 		}

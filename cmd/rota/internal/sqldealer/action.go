@@ -10,7 +10,7 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// action is a statement that changes selected rows, in a fenced transaction.
+// action is a statement that changes selected rows, under the fence.
 type action struct {
 	*statement
 	name     string // its key in the file
@@ -27,15 +27,12 @@ func (a *action) usesRow(columns []string) bool {
 	return true
 }
 
-// run executes the statement once, for all rows. cause is the value of {{error}}.
-func (a *action) run(ctx context.Context, tx *sql.Tx, rows []Row, cause error) error {
-	if _, err := tx.ExecContext(ctx, a.text(len(rows)), a.args(ctx, rows, cause)...); err != nil {
-		return fmt.Errorf("run %s: %w", a.name, err)
-	}
-	return nil
+// run executes the statement once, for all rows, under the fence. cause is the value of {{error}}.
+func (a *action) run(ctx context.Context, in database, rows []Row, cause error) error {
+	return sqldb.Wrap(in.ExecFenced(ctx, a.text(len(rows)), a.args(ctx, rows, cause)...), "run %s", a.name)
 }
 
-// runEach executes the statement for one row after another.
+// runEach executes the statement for one row after another, in a fenced transaction.
 func (a *action) runEach(ctx context.Context, tx *sql.Tx, rows []Row) error {
 	stmt, err := tx.PrepareContext(ctx, a.text(0))
 	if err != nil {

@@ -128,7 +128,7 @@ func commonArg(name string, s *processor.Selection, sy syntax) any {
 	return runArg(name, s.Run, sy)
 }
 
-// Execute runs the statement for the rows in one fenced transaction. If there is a program, it gets the rows first, and
+// Execute runs the statement for the rows under one fence. If there is a program, it gets the rows first, and
 // the statement is for those that it has done.
 func (d *Dealer) Execute(ctx context.Context, rows []Row) error {
 	if len(rows) == 0 {
@@ -148,12 +148,10 @@ func (d *Dealer) Execute(ctx context.Context, rows []Row) error {
 }
 
 func (d *Dealer) execute(ctx context.Context, rows []Row) error {
-	return d.database.InTx(ctx, func(tx *sql.Tx) error {
-		if d.exec.uses(keys) {
-			return d.exec.run(ctx, tx, rows, nil)
-		}
-		return d.exec.runEach(ctx, tx, rows)
-	})
+	if d.exec.uses(keys) {
+		return d.exec.run(ctx, d.database, rows, nil)
+	}
+	return d.database.InTx(ctx, func(tx *sql.Tx) error { return d.exec.runEach(ctx, tx, rows) })
 }
 
 // Holder is the oldest transaction of PostgreSQL that has written and not ended. No
@@ -211,15 +209,13 @@ func (d *Dealer) Key(r Row) string { return d.shape.keyOf(r) }
 // Position implements processor.Paged.
 func (d *Dealer) Position(r Row) string { return d.shape.keyOf(r) }
 
-// Discard implements processor.Discarder: it runs the statement for the row in a fenced transaction.
+// Discard implements processor.Discarder: it runs the statement for the row under the fence.
 func (d *Dealer) Discard(ctx context.Context, r Row, cause error) error {
 	d, err := d.at(r.from.Queue.Database)
 	if err != nil {
 		return err
 	}
-	return d.database.InTx(ctx, func(tx *sql.Tx) error {
-		return d.discard.run(ctx, tx, []Row{r}, cause)
-	})
+	return d.discard.run(ctx, d.database, []Row{r}, cause)
 }
 
 var (

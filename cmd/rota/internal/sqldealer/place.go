@@ -14,6 +14,7 @@ import (
 type database interface {
 	DB() *sql.DB
 	InTx(ctx context.Context, fn func(*sql.Tx) error) error
+	ExecFenced(ctx context.Context, query string, args ...any) error
 }
 
 // rosterDatabase is the pool of the roster's database.
@@ -23,6 +24,10 @@ func (r rosterDatabase) DB() *sql.DB { return r.pool }
 
 func (r rosterDatabase) InTx(ctx context.Context, fn func(*sql.Tx) error) error {
 	return center.InTx(ctx, r.pool, fn)
+}
+
+func (r rosterDatabase) ExecFenced(ctx context.Context, query string, args ...any) error {
+	return center.ExecFenced(ctx, r.pool, query, args...)
 }
 
 // Kinds are the databases that may hold rows: the roster's under the empty name, and the data databases.
