@@ -83,6 +83,15 @@ func TestExecFenced(t *testing.T) {
 				t.Errorf("%s: the state is %s", text, f.state())
 			}
 		}
+		if f.c.Dialect() == schema.Postgres { // a SELECT that nobody reads would not be executed
+			f.exec("CREATE FUNCTION settle() RETURNS int LANGUAGE sql AS $$ UPDATE orders SET state = 'CALLED' RETURNING 1 $$")
+			for _, text := range []string{"SELECT settle()", "WITH a AS (SELECT 1) SELECT settle()"} {
+				f.exec("UPDATE orders SET state = 'NEW'")
+				if err := center.ExecFenced(f.batch, f.c.DB(), text); err != nil || f.state() != "CALLED" {
+					t.Errorf("%s: error %v, state %s", text, err, f.state())
+				}
+			}
+		}
 		if err := center.ExecFenced(f.batch, f.c.DB(), "UPDATE orders SET no_such = 1"); err == nil || center.IsFenced(err) {
 			t.Errorf("a statement that fails: %v", err)
 		}

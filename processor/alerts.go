@@ -9,37 +9,18 @@ import (
 
 // watch finds what is wrong with the selects of a lane, and alerts it. Only the lane's select uses it.
 type watch struct {
-	crashesAlerted bool      // the alert about crashes was sent
-	parkedAt       time.Time // when the alert about parked items was last sent (X2); zero while nothing is to be alerted
-	comparedAt     time.Time // when the items of a page were last compared with each other
-	repeats        repeats
+	parkedAt   time.Time // when the alert about parked items was last sent (X2); zero while nothing is to be alerted
+	comparedAt time.Time // when the items of a page were last compared with each other
+	repeats    repeats
 }
 
 // begin sends, before a select, the alerts that are due.
 func (w *watch) begin(c *selectCall) {
-	w.alertCrashes(c)
 	if r := &w.repeats; r.err != nil && !r.alerted {
 		r.alerted = true
 		c.env.Logger.LogAttrs(c.logCtx, slog.LevelError, r.err.Error(), slog.String("queue", c.queueID()))
 		c.env.Alert(Alert{Kind: AlertNoEffect, Queue: c.selection.Queue.ID, Text: r.err.Error()})
 	}
-}
-
-// alertCrashes sends one alert per lane if its queue has crashed too often.
-func (w *watch) alertCrashes(c *selectCall) {
-	l := c.lane
-	if l.crashes == 0 || w.crashesAlerted {
-		return
-	}
-	w.crashesAlerted = true
-	what := "its items are executed one by one, to find the one that ends the process"
-	if !c.capabilities.tracksItems() {
-		what = "the dealer is not Keyed, so the item that ends the process cannot be found, " +
-			"and the queue waits longer after each crash"
-	}
-	c.env.Alert(Alert{Kind: AlertCrashes, Queue: c.selection.Queue.ID, Text: fmt.Sprintf(
-		"%d owners of queue %s in a row were expired before they had executed a page of it: %s",
-		l.crashes, c.queueID(), what)})
 }
 
 // alertPause is the pause between two alerts about a lane while the reason lasts. The receiver decides how often it
@@ -50,12 +31,12 @@ const alertPause = time.Minute
 // given bound (X2). The select of a Paged dealer goes on behind them, so it misses none.
 func (w *watch) alertParked(c *selectCall, parked, most int) {
 	switch {
-	case parked <= most || c.capabilities.Paged && !c.lane.pass.ignored:
+	case parked <= most || c.capabilities.Paged && !c.lane.paging.pass.ignored:
 		w.parkedAt = time.Time{}
 	case c.now.Sub(w.parkedAt) >= alertPause:
 		w.parkedAt = c.now
 		text := fmt.Sprintf("at least %d items of queue %s have failed, back off or are dead: "+
-			"selects return at most %d items and may miss others", parked, c.queueID(), c.wanted+most)
+			"selects return at most %d items and may miss others", parked, c.queueID(), c.reach.wanted+most)
 		if c.capabilities.Ordered {
 			text += " (items that wait for one of their order key count too)"
 		}

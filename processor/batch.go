@@ -50,19 +50,19 @@ type batchResult struct {
 func (b *batch) claimLocked(s *scheduler, l *lane, size int, m mark, now time.Time) {
 	l.batches++
 	s.inFlight.batches++
-	b.lane, b.page, b.mark, b.isolation.due = l, l.page, m, l.isolated
+	b.lane, b.page, b.mark, b.isolation.due = l, l.page, m, l.crash.isolates
 	b.span = b.page.take(size)
 	if m >= ordinary {
 		l.rate.take(now, b.size())
 	}
 	b.grant, b.ctx = l.grant, b.page.ctx
-	if l.isolated && m == ordinary {
+	if l.crash.isolates && m == ordinary {
 		b.mark = single
 	}
 	if s.outage.open() {
 		b.quota = b.size()
 	}
-	b.serial = b.capabilities.Cursored || l.isolated // X3, S14
+	b.serial = b.capabilities.Cursored || l.crash.isolates // X3, S14
 	switch {
 	case b.page.unstarted() == 0:
 		s.placeLocked(l, now)
@@ -285,7 +285,7 @@ func (b *batch) finishLocked(s *scheduler) {
 	l := b.lane
 	s.observeLocked(b.evidence(s.rounds.Load()), l)
 	l.batches--
-	l.parked += b.result.parked
+	l.paging.parked += b.result.parked
 	if s.inFlight.batches--; s.inFlight.batches == s.inFlight.most {
 		notify(s.signals.drained)
 	}
@@ -304,9 +304,11 @@ func (b *batch) finishLocked(s *scheduler) {
 		l.sweep.countBatchLocked(s, b)
 	}
 	l.rest.observe(b.result.repetition, b.outcome == lost)
-	freed := b.page.chains != nil && b.outcome == done && l.heldKeys > 0 // an item may have waited for this batch
-	if b.result.retryNow || freed {                                      // in NOTSLEEP the lane may rest already
-		l.sweepWaits = false
+	freed := b.page.chains != nil && b.outcome == done && l.ordering.waiting > 0 // an item may have waited for this batch
+	if b.result.retryNow || freed {                                              // in NOTSLEEP the lane may rest already
+		if l.sweep != nil {
+			l.sweep.idles = false
+		}
 		l.times.ask(askMore, b.now)
 		s.due.update(l)
 	}

@@ -69,7 +69,7 @@ func (l *failureLog) ask(c *selectCall) error {
 	case !c.capabilities.tracksItems(), l.sweeps && !first:
 		return nil
 	case again:
-		c.lane.pass, c.lane.held = pass{}, nil
+		c.lane.paging.pass, c.lane.ordering.held = pass{}, nil
 	case !l.inUse.Load() || c.began.Sub(l.askedAt) < askAgain:
 		return nil
 	}

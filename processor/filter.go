@@ -118,7 +118,7 @@ func (c *selectCall) filterPage(p *page) (err error) {
 	}
 	d := c.divide(p)
 	if c.order != nil {
-		if err = c.lane.held.note(c.order, c.began, p.items.orderKey); err != nil {
+		if err = c.lane.ordering.held.note(c.order, c.began, p.items.orderKey); err != nil {
 			return err
 		}
 	}
@@ -169,7 +169,7 @@ func (c *selectCall) divide(p *page) *division {
 	l, d := c.lane, &division{size: len(c.keys)}
 	f := filter{
 		now: time.Now(), round: c.round, samples: c.quota > 0, inOrder: c.capabilities.Cursored, cursor: c.cursor,
-		sweeps: l.sweep != nil, discards: c.capabilities.Discarder, givesUp: c.givesUp,
+		sweeps: l.sweep != nil, discards: c.capabilities.Discarder, givesUp: c.swept.givesUp,
 		executeNumber: c.settings.ExecuteNumber,
 	}
 	atHead := true
@@ -182,13 +182,13 @@ func (c *selectCall) divide(p *page) *division {
 		class, m := f.judge(i, r, known)
 		class = c.order.judge(i, class, m, r)
 		if f.sweeps && r.waits() && class != givenUp {
-			l.pass.waiting++
+			l.paging.pass.waiting++
 		}
 		if class >= retried {
-			c.parked++
+			c.reach.parked++
 		}
 		if atHead = atHead && class >= classes; atHead {
-			c.head++
+			c.reach.head++
 		}
 		switch class {
 		case fresh, suspected:
@@ -199,7 +199,7 @@ func (c *selectCall) divide(p *page) *division {
 				d.backingOff = append(d.backingOff, int32(i))
 			}
 		case givenUp:
-			c.gaveUp = append(c.gaveUp, SweptItem{Key: key, Err: r.cause, At: f.now})
+			c.swept.gaveUp = append(c.swept.gaveUp, SweptItem{Key: key, Err: r.cause, At: f.now})
 			l.failures.note(key, record{dead: true, unsaved: true})
 		}
 		switch {
@@ -254,10 +254,10 @@ func (l *lane) spread(indexes []int32, n int) []int32 {
 		return indexes
 	}
 	const stride = 7919
-	l.probes++
+	l.sampling.probes++
 	some := make([]int32, n)
 	for i := range some {
-		some[i] = indexes[(l.probes*stride+i*len(indexes)/n)%len(indexes)]
+		some[i] = indexes[(l.sampling.probes*stride+i*len(indexes)/n)%len(indexes)]
 	}
 	return some
 }
@@ -275,11 +275,11 @@ const retryShare = 6
 // other items, it has a sixth of them.
 func (c *selectCall) retriesAllowed(d *division, p *page) int {
 	others := len(d.of[fresh]) + len(d.of[suspected])
-	if others < c.wanted {
+	if others < c.reach.wanted {
 		if c.capabilities.Paged && p.fetched >= c.selection.Limit { // other items are behind the page
-			return max(1, c.wanted/retryShare)
+			return max(1, c.reach.wanted/retryShare)
 		}
-		return c.wanted
+		return c.reach.wanted
 	}
 	l := c.lane
 	l.retryCredit += len(d.of[fresh])/c.settings.ExecuteNumber + len(d.of[suspected])

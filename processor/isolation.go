@@ -15,6 +15,13 @@ const (
 	AlertKiller  = "KILLER"
 )
 
+// crash is what a lane knows of the crashes of its queue.
+type crash struct {
+	isolates bool // its items are executed one by one, because it has crashed too often
+	count    int  // 0 if it has not
+	alerted  bool // the alert about it was sent; only the lane's select uses it
+}
+
 // crashed reports whether so many owners of a queue were expired in a row that one of its items must be the cause.
 func (q Queue) crashed(s *Settings) bool {
 	return s.MaxCrashes > 0 && q.Crashes > q.mostCrashes(s)
@@ -36,11 +43,27 @@ func (l *lane) crashed(q Queue, s *Settings, tracksItems bool) time.Duration {
 	if !q.crashed(s) {
 		return 0
 	}
-	l.crashes = max(l.crashes, q.Crashes)
-	if l.isolated = tracksItems; l.isolated {
+	l.crash.count = max(l.crash.count, q.Crashes)
+	if l.crash.isolates = tracksItems; l.crash.isolates {
 		return 0
 	}
 	return s.queuePause(q.Crashes - q.mostCrashes(s))
+}
+
+// alert sends, before a select, one alert per lane if its queue has crashed too often.
+func (k *crash) alert(c *selectCall) {
+	if k.count == 0 || k.alerted {
+		return
+	}
+	k.alerted = true
+	what := "its items are executed one by one, to find the one that ends the process"
+	if !c.capabilities.tracksItems() {
+		what = "the dealer is not Keyed, so the item that ends the process cannot be found, " +
+			"and the queue waits longer after each crash"
+	}
+	c.env.Alert(Alert{Kind: AlertCrashes, Queue: c.selection.Queue.ID, Text: fmt.Sprintf(
+		"%d owners of queue %s in a row were expired before they had executed a page of it: %s",
+		k.count, c.queueID(), what)})
 }
 
 // passTurnLocked ends the turn of a lane that is idle, and makes the lanes due that have waited for the turn.
@@ -50,7 +73,7 @@ func (s *scheduler) passTurnLocked(l *lane) {
 	}
 	s.turn = nil
 	for _, g := range s.grants {
-		if g.lane.isolated && g.lane != l {
+		if g.lane.crash.isolates && g.lane != l {
 			s.enqueueLocked(g.lane)
 		}
 	}
@@ -73,7 +96,7 @@ func (s *scheduler) endIsolationLocked(l *lane) {
 	if g := l.grant; g.queue.crashed(s.settings) && !g.survived {
 		return
 	}
-	l.isolated, l.crashes = false, 0
+	l.crash.isolates, l.crash.count = false, 0
 	s.offerLocked(l)
 }
 

@@ -7,42 +7,31 @@ import (
 )
 
 // lane is what the scheduler knows of the selects and batches of one queue under one grant. The scheduler's lock guards
-// the fields up to sweep. It has more than 20 fields, because it holds all that concerns one queue alone.
+// it, except what only the lane's select uses.
 type lane struct {
-	grant      *grant
-	selecting  bool  // a select is in flight
-	page       *page // with unstarted items; nil if there are none
-	batches    int   // batches in flight, of this page and in NOTSLEEP also of older ones
-	sweepWaits bool  // its sweep has found nothing beside its batches in flight
-	times      timetable
-	rest       rest
-	isolated   bool // its items are executed one by one, because its queue has crashed too often
-	crashes    int  // of the queue; 0 if it has not
-	pace       pace
-	limits     QueueLimits
-	rate       *queueRate  // nil without a bound
-	behind     *keysBehind // of an Ordered dealer; nil before the first select
-	heldKeys   int         // how many order keys have items that wait for others, as far as the last select knows
-	parked     int         // how many items of the last page have failed, as selectCall.parked (X2)
-	saturated  bool        // the last page was full and held nothing to execute
+	grant     *grant
+	selecting bool  // a select is in flight
+	page      *page // with unstarted items; nil if there are none
+	batches   int   // batches in flight, of this page and in NOTSLEEP also of older ones
+	pace      pace
+	limits    QueueLimits
+	rate      *queueRate // nil without a bound
+	failures  *failureLog
 
+	times     timetable
+	rest      rest
 	dueAt     time.Time // of times, since dueLanes last asked it
-	order     uint64    // among lanes that are due at the same time
+	added     uint64    // order among lanes that are due at the same time
 	heapIndex int       // in dueLanes; -1 outside
 
-	closes  uint32 // how often the breaker had closed when the last select was claimed; that select may read it
-	untried bool   // while the breaker is open: the lane may have items that the outage has not tried
-	probes  int    // number of items that were probes; only the lane's select uses it
-
-	sweep *sweep // of a queue with a Run; nil in CONTINUOUS. It does not change.
-
-	// Only the lane's select uses these.
-	pass        pass // of a Paged dealer
-	retryCredit int  // calls for other items since the last retries
-	watch       watch
-	held        heldKeys // of an Ordered dealer
-
-	failures *failureLog
+	// What options know of the lane. Their files have the types.
+	crash       crash    // isolation.go
+	ordering    ordering // order.go
+	paging      paging
+	sampling    sampling // outage.go
+	sweep       *sweep   // of a queue with a Run; nil in CONTINUOUS. It does not change.
+	retryCredit int      // calls for other items since the last retries; only the lane's select uses it
+	watch       watch    // alerts.go; only the lane's select uses it
 }
 
 // selectable reports whether the queue may be selected.
@@ -55,7 +44,7 @@ func (l *lane) sweepEnded() bool { return l.sweep != nil && l.sweep.Ended() }
 // NOTSLEEP it may have batches in flight, unless its items are executed one by one, or its sweep has found nothing: an
 // empty select proves the end of a sweep only when nothing is in flight.
 func (l *lane) idle(notSleep bool) bool {
-	waits := l.batches > 0 && (!notSleep || l.isolated || l.sweepWaits)
+	waits := l.batches > 0 && (!notSleep || l.crash.isolates || l.sweep != nil && l.sweep.idles)
 	return !l.selecting && l.page == nil && !waits
 }
 
@@ -78,7 +67,7 @@ func (d *dueLanes) first() *lane {
 
 func (d *dueLanes) add(l *lane) {
 	d.added++
-	l.order = d.added
+	l.added = d.added
 	l.dueAt, _ = l.times.due()
 	heap.Push(d, l)
 }
@@ -128,7 +117,7 @@ func (d *dueLanes) Less(i, j int) bool {
 	if !a.dueAt.Equal(b.dueAt) {
 		return a.dueAt.Before(b.dueAt)
 	}
-	return a.order < b.order
+	return a.added < b.added
 }
 
 func (d *dueLanes) Swap(i, j int) {

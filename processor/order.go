@@ -20,6 +20,7 @@ type keyOrder struct {
 	most       int  // how many items of one key the page may have
 
 	leftOut []uint64 // the hashes of Selection.Held
+	once    bool     // one of them is left out for this select only, so that others have a turn
 	keys    []uint64 // of each item that the dealer returned
 	left    []bool   // of each of these items: it is not executed now
 	last    map[uint64]lastOfKey
@@ -27,17 +28,28 @@ type keyOrder struct {
 	waiting int // items that wait only for others
 }
 
+// ordering is what a lane of an Ordered dealer knows of its order keys. Only its select uses held; the scheduler's lock
+// guards the rest.
+type ordering struct {
+	behind  *keysBehind // nil before the first select
+	waiting int         // how many keys have items that wait for others, as far as the last select knows
+	held    heldKeys
+}
+
+// leavesOutOnce reports whether the select leaves out a key only once, so that the next one must follow at once.
+func (o *keyOrder) leavesOutOnce() bool { return o != nil && o.once }
+
 // newKeyOrderLocked returns the order of the next page; nil if the dealer is not Ordered.
 func (l *lane) newKeyOrderLocked(c capabilities) *keyOrder {
 	if !c.Ordered {
 		return nil
 	}
-	if l.behind == nil {
-		l.behind = &keysBehind{}
+	if l.ordering.behind == nil {
+		l.ordering.behind = &keysBehind{}
 	}
-	l.behind.left.addAll(&l.behind.failed)
-	l.behind.failed = keySet{}
-	return &keyOrder{blocked: map[uint64]blockedKey{}, behind: l.behind}
+	l.ordering.behind.left.addAll(&l.ordering.behind.failed)
+	l.ordering.behind.failed = keySet{}
+	return &keyOrder{blocked: map[uint64]blockedKey{}, behind: l.ordering.behind}
 }
 
 // prepare begins a page. At the start of the source nothing is behind. A page has at most as many items of one key as
@@ -50,18 +62,18 @@ func (o *keyOrder) prepare(c *selectCall) {
 		o.behind = &keysBehind{}
 	}
 	o.sample, o.deadPasses = c.quota > 0, c.settings.DeadPasses && c.lane.sweep == nil
-	o.most = max(1, c.wanted/c.settings.ThreadNumber)
+	o.most = max(1, c.reach.wanted/c.settings.ThreadNumber)
 	if c.capabilities.atomic {
 		o.most = max(o.most, c.settings.ExecuteNumber)
 	}
-	for key, k := range c.lane.held.take(c.began) {
+	for key, k := range c.lane.ordering.held.take(c.began) {
 		if o.behind.leaveOut(key, k) && k.until != forever {
 			c.retryAt = earlier(c.retryAt, k.until)
 		}
 	}
 	for key, k := range o.behind.leftOut {
 		c.selection.Held, o.leftOut = append(c.selection.Held, key), append(o.leftOut, k.hash)
-		c.heldOnce = c.heldOnce || k.once
+		o.once = o.once || k.once
 	}
 	slices.Sort(c.selection.Held)
 }

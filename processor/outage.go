@@ -213,7 +213,7 @@ func (o *outage) nextProbe(l *lane, s *Settings, now time.Time, after time.Durat
 		return time.Time{}
 	}
 	pause := max(s.SleepTimeInterval, after)
-	if !l.untried || o.sample.exhausted() {
+	if !l.sampling.untried || o.sample.exhausted() {
 		pause = max(pause, o.probePause(now, s))
 	}
 	return now.Add(pause)
@@ -223,6 +223,13 @@ func (o *outage) nextProbe(l *lane, s *Settings, now time.Time, after time.Durat
 // Retry to ProbeMax, with jitter.
 func (o *outage) probePause(now time.Time, s *Settings) time.Duration {
 	return s.jitter(max(s.Retry, s.floor(), now.Sub(o.openSince)/4), s.ProbeMax)
+}
+
+// sampling is what a lane knows of outages.
+type sampling struct {
+	closes  uint32 // how often the breaker had closed when the last select was claimed; that select may read it
+	untried bool   // while the breaker is open: the lane may have items that the outage has not tried
+	probes  int    // number of items that were probes; only the lane's select uses it
 }
 
 // sample says how many items an open breaker lets each select try. A source whose first items are all bad looks like an
@@ -295,7 +302,7 @@ func (s *scheduler) observeLocked(e evidence, l *lane) {
 		s.due.relax(e.now)
 	case breakerOpened:
 		for _, g := range s.grants {
-			g.lane.untried = s.capabilities.Keyed && !s.capabilities.Cursored
+			g.lane.sampling.untried = s.capabilities.Keyed && !s.capabilities.Cursored
 		}
 		s.limiter.probe(true)
 		s.dropReadyLocked(e.now)
@@ -309,7 +316,7 @@ func (s *scheduler) observeLocked(e evidence, l *lane) {
 
 // afterOutageLocked lets a lane rest for half a second at most, if the breaker has closed since its last select.
 func (s *scheduler) afterOutageLocked(l *lane, now time.Time) {
-	if l.closes != s.outage.closes && !s.outage.open() {
+	if l.sampling.closes != s.outage.closes && !s.outage.open() {
 		l.times.relax(now.Add(s.settings.floor()))
 	}
 }

@@ -15,11 +15,8 @@ type selectCall struct {
 	order     *keyOrder   // of an Ordered dealer; else nil
 	cursor    cursorState // the grant's when the select began
 	loaded    bool        // selection.Queue.Cursor was loaded from the store
-	wanted    int         // how many items to execute the select asks for; Limit also counts items that are not executed
-	room      int         // for how many failed items Limit allows
-
-	parkedBefore int  // lane.parked when the select was claimed
-	fullBefore   bool // lane.saturated then
+	reach     reach
+	swept     sweptPage
 
 	found        *page           // nil if the dealer returned nothing
 	suspect      bool            // the last select of the lane has failed
@@ -28,40 +25,28 @@ type selectCall struct {
 	untested     int             // items of the page that have not failed alone, if the failed items are known
 	more         bool            // the page has items that this outage has not tried, beside those that it tries now
 	retryAt      time.Time       // when the first item that backs off may be retried; zero if none backs off
-	heldOnce     bool            // an order key was left out, so that others have a turn
 	dead         int             // items that were found dead because they have ended their process
-	parked       int             // items of the page that have failed, or that follow such an item of their order key
-	saturated    bool            // the page is full and holds nothing to execute
-	head         int             // how many items at the head of the page wait, because they have failed
-
-	step      step   // what the select means for the pass of the lane
-	last      string // the position of the last item, if the select moves the pass
-	signature uint64 // of the page; 0 if it is not compared with others
-
-	// Of a sweep:
-	repeated bool        // the page holds only items that the sweep has been through
-	givesUp  bool        // it passes the items that wait for the end of an outage
-	gaveUp   []SweptItem // these items
+	signature    uint64          // of the page; 0 if it is not compared with others
 }
 
 // claimLocked takes the select of a due lane, and notes the batches of the lane that are in flight (X1).
 func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now time.Time) {
 	s.due.remove(l)
 	s.selects++
-	l.selecting, l.closes = true, s.outage.closes
+	l.selecting, l.sampling.closes = true, s.outage.closes
 	l.times.selected(now)
 	c.suspect = l.rest.failures > 0
-	if l.isolated {
+	if l.crash.isolates {
 		s.turn = l
 	}
 	c.lane, c.grant = l, l.grant
 	c.selection = s.selectionLocked(c.grant)
 	c.selection.Limit = s.pageSizeLocked(l, now)
 	c.cursor, c.ctx = c.grant.cursor, c.grant.contextLocked(ctx)
-	c.parkedBefore, c.fullBefore = l.parked, l.saturated
+	c.reach.before = l.paging.met
 	c.order = l.newKeyOrderLocked(c.capabilities)
 	if l.sweep != nil {
-		_, c.givesUp = s.sweepsWaitLocked(now)
+		_, c.swept.givesUp = s.sweepsWaitLocked(now)
 	}
 	if s.outage.open() {
 		c.quota = s.outage.sample.claim(now)
@@ -90,7 +75,7 @@ func (c *selectCall) perform() error {
 	}
 	n := list.size()
 	if n == 0 {
-		c.step = ends
+		c.reach.step = ends
 		return nil
 	}
 	page := newPage(c.ctx, list, n)
@@ -107,6 +92,7 @@ func (c *selectCall) perform() error {
 
 // prepare loads what the select depends on, and sets its position and its limit.
 func (c *selectCall) prepare() error {
+	c.lane.crash.alert(c)
 	c.lane.watch.begin(c)
 	if err := c.enter(); err != nil {
 		return err
@@ -119,7 +105,7 @@ func (c *selectCall) prepare() error {
 			return fmt.Errorf("load cursor: %w", err)
 		}
 	}
-	c.selection.After = c.lane.pass.start(c.began, c.lane.closes, c.lane.sweep != nil || c.quota > 0)
+	c.selection.After = c.lane.paging.pass.start(c.began, c.lane.sampling.closes, c.lane.sweep != nil || c.quota > 0)
 	c.selection.Limit = c.limit()
 	c.order.prepare(c)
 	return nil
@@ -150,49 +136,6 @@ func (c *selectCall) loadCursor() (err error) {
 	}
 	c.selection.Queue.Cursor, c.loaded = cursor, true
 	return nil
-}
-
-// limit returns the number of items to ask for, from the size of the page. Items that back off, are dead or have failed
-// in the sweep still match the user's condition. The limit grows by their number, so that they do not starve other
-// items (X2). It also grows by the number of items in flight. Where the select of an outage's sample cannot go on
-// behind a page, the sample reaches further with each round, as far as a select reaches behind failed items.
-func (c *selectCall) limit() int {
-	c.wanted = c.selection.Limit
-	switch {
-	case c.capabilities.Cursored: // the cursor has passed them
-		return c.wanted
-	case c.quota > 0 && c.capabilities.Paged:
-		c.wanted = c.settings.FetchNumber
-	case c.quota > 0 && c.capabilities.Keyed:
-		c.wanted = min(c.quota, 1+parkedRoom) * c.settings.FetchNumber
-	}
-	c.room = c.roomForParked()
-	limit := c.wanted + c.room
-	for _, s := range c.inFlight {
-		limit += s.size()
-	}
-	return limit
-}
-
-// roomForParked returns the number of items that the select may return although they have failed. The last page and its
-// batches show how many there are, and on the way of a pass the pass before it; if the page had no other items, there
-// may be many more. Beyond the bound, the select of a Paged dealer goes on behind its page. Another dealer may miss
-// items, and an alert says so.
-func (c *selectCall) roomForParked() int {
-	l, most := c.lane, parkedRoom*c.settings.FetchNumber
-	l.watch.alertParked(c, c.parkedBefore, most)
-	parked := max(c.parkedBefore, l.pass.before-l.pass.parked)
-	if c.fullBefore {
-		parked = max(parked, 2*c.parkedBefore)
-	}
-	return l.pass.room(min(parked, most))
-}
-
-// reachesFurther reports whether the next select has room for more failed items than this one, whose page had no
-// others.
-func (c *selectCall) reachesFurther() bool {
-	return c.saturated && !c.capabilities.Cursored && !c.capabilities.Paged &&
-		min(2*c.parked, parkedRoom*c.settings.FetchNumber) > c.room
 }
 
 // selectItems calls the dealer and the hooks.
@@ -250,7 +193,7 @@ func (c *selectCall) preparePage(returned items, p *page) (err error) {
 			return err
 		}
 	}
-	c.saturated = p.unstarted() == 0 && p.fetched >= c.selection.Limit
+	c.reach.saturated = p.unstarted() == 0 && p.fetched >= c.selection.Limit
 	if err = c.lane.watch.inspect(c, returned, p); err != nil {
 		return err
 	}
@@ -259,38 +202,6 @@ func (c *selectCall) preparePage(returned items, p *page) (err error) {
 	}
 	if c.order != nil {
 		p.chains = newChains(p.order, c.capabilities.atomic)
-	}
-	return nil
-}
-
-// findStep finds what the select means for the pass of its lane. It looks at the items as the dealer returned them. In
-// an outage the next select always goes on behind the page, so that the samples are of different items.
-func (c *selectCall) findStep(returned items, p *page) (err error) {
-	switch {
-	case !c.capabilities.Paged:
-	case p.fetched < c.selection.Limit:
-		c.step = ends
-	case c.quota > 0 || c.untested < c.wanted:
-		if err = c.goOn(moves, returned, p.fetched); err != nil || c.step == stuck {
-			return err
-		}
-		if c.order != nil && !c.order.leaveBehind(c.memory.keysBehind) {
-			c.step = stays
-			c.lane.watch.alertManyKeys(c)
-		}
-	case c.order == nil && c.lane.sweep == nil && c.head >= c.wanted:
-		return c.goOn(skips, returned, c.head)
-	}
-	return nil
-}
-
-// goOn makes the next select go on behind the first n items that the dealer returned.
-func (c *selectCall) goOn(how step, returned items, n int) (err error) {
-	if c.last, err = returned.place(n - 1); err != nil {
-		return err
-	}
-	if c.step = how; c.last == c.selection.After {
-		c.step = stuck
 	}
 	return nil
 }
@@ -311,16 +222,15 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	l := c.lane
 	s.selects--
 	l.selecting = false
-	l.sweepWaits = false
-	l.untried = c.more || c.step == moves
+	l.sampling.untried = c.more || c.reach.step == moves
 	if c.order != nil {
-		l.behind, l.heldKeys = c.order.behind, c.order.waitingKeys()
-		if c.found != nil && c.step == moves {
-			c.found.behind = l.behind
+		l.ordering.behind, l.ordering.waiting = c.order.behind, c.order.waitingKeys()
+		if c.found != nil && c.reach.step == moves {
+			c.found.behind = l.ordering.behind
 		}
 	}
 	if c.outcome == done {
-		l.parked, l.saturated = c.parked, c.saturated
+		l.paging.met = c.reach.met
 	}
 	if c.loaded {
 		c.grant.moveCursorLocked(c.selection.Queue.Cursor, c.cursor.suspects)
@@ -328,7 +238,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 		c.grant.cursor.unknown = true
 	}
 	if c.capabilities.Paged && c.outcome == done {
-		l.pass.advance(c)
+		l.paging.pass.advance(c)
 	}
 	s.stats.countSelect(c)
 	s.observeLocked(c.evidence(), l)
@@ -342,7 +252,6 @@ func (c *selectCall) finishLocked(s *scheduler) {
 		s.placeLocked(l, c.now)
 	case c.outcome == done:
 		l.rest.failures = 0
-		l.sweepWaits = l.sweep != nil && c.step != moves && !c.heldOnce
 		if l.sweep == nil && c.empty() {
 			c.noteEmptyLocked(s)
 		}
@@ -373,7 +282,7 @@ func (c *selectCall) evidence() evidence {
 	case w != nil:
 		e.selects, e.exhausted = true, w.ItemsFailed == 0 && c.completesSweep()
 	default:
-		e.selects, e.exhausted = true, c.empty() && c.lane.pass.retryTime(c.retryAt, c.now).IsZero()
+		e.selects, e.exhausted = true, c.empty() && c.lane.paging.pass.retryTime(c.retryAt, c.now).IsZero()
 	}
 	return e
 }
@@ -388,7 +297,7 @@ func (c *selectCall) addPageLocked(s *scheduler) {
 		s.stats.skip(p.drop())
 	}
 	waited := c.order != nil && c.order.waiting > 0 // for these retries
-	if p.retries > 0 && p.retries == p.unstarted() && c.step != moves && !waited {
+	if p.retries > 0 && p.retries == p.unstarted() && c.reach.step != moves && !waited {
 		l.rest.notBefore = c.began.Add(s.settings.floor())
 	}
 	l.watch.checkRepeatsLocked(c, s)
@@ -402,21 +311,21 @@ func (c *selectCall) noteEmptyLocked(s *scheduler) {
 	if c.grant.emptySince.IsZero() {
 		notify(s.signals.emptied)
 	}
-	c.grant.emptySince = c.lane.pass.began
+	c.grant.emptySince = c.lane.paging.pass.began
 }
 
 // empty reports whether the lane has had nothing to execute since its pass began. If items were in flight during the
 // select, this is not certain: they may be selectable again.
 func (c *selectCall) empty() bool {
-	return len(c.inFlight) == 0 && c.found.unstarted() == 0 && !c.heldOnce &&
-		(!c.capabilities.Paged || c.lane.pass.proves(c.step, c.selection.After))
+	return len(c.inFlight) == 0 && c.found.unstarted() == 0 && !c.order.leavesOutOnce() &&
+		(!c.capabilities.Paged || c.lane.paging.pass.proves(c.reach.step, c.selection.After))
 }
 
 // completesSweep reports whether the select shows that nothing is left. Failed items still match the user's condition.
 // A page of only failed items therefore completes the sweep only if it had room for other items (R9), and a select
 // behind a page only if the pass has found nothing before.
 func (c *selectCall) completesSweep() bool {
-	return c.empty() && c.lane.pass.waiting == 0 && (c.found == nil || c.found.fetched < c.selection.Limit)
+	return c.empty() && c.lane.paging.pass.waiting == 0 && (c.found == nil || c.found.fetched < c.selection.Limit)
 }
 
 // freed reports whether a batch has ended during the select for which items of its keys may have waited.
@@ -430,17 +339,17 @@ func (c *selectCall) planNextLocked(s *scheduler) {
 	l, t := c.lane, &c.lane.times
 	retryAt := c.retryAt
 	if l.sweep == nil {
-		retryAt = l.pass.retryTime(c.retryAt, c.now)
+		retryAt = l.paging.pass.retryTime(c.retryAt, c.now)
 	}
 	switch {
-	case c.step == moves:
+	case c.reach.step == moves:
 		t.ask(askMore, c.now)
 		return
 	case s.outage.open():
 		t.ask(askMore, c.now)
 		t.hold(holdProbe, s.outage.nextProbe(l, s.settings, c.now, 0))
 		return
-	case c.heldOnce, c.freed(), c.reachesFurther(), l.sweep != nil && l.pass.waiting == 0:
+	case c.order.leavesOutOnce(), c.freed(), c.reachesFurther(), l.sweep != nil && l.paging.pass.waiting == 0:
 		t.ask(askMore, c.now)
 	case c.capabilities.Cursored && l.sweep == nil && !retryAt.IsZero():
 		t.ask(askMore, c.now)

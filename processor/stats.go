@@ -44,8 +44,8 @@ func (p *Processor) Stats() Stats {
 	}
 	stats.OutageSince = s.outage.openSince
 	for _, g := range s.grants {
-		stats.Parked += g.lane.parked
-		stats.HeldKeys += g.lane.heldKeys
+		stats.Parked += g.lane.paging.parked
+		stats.HeldKeys += g.lane.ordering.waiting
 	}
 	for e := range s.executors {
 		if e.call != nil {

@@ -60,6 +60,14 @@ type sweep struct {
 	// sweep from its end.
 	waiting    int  // items that have failed and wait for the end of an outage
 	onlyFailed bool // nothing else is left
+	idles      bool // nothing is left beside the batches in flight
+}
+
+// sweptPage is what a sweep finds on a page.
+type sweptPage struct {
+	repeated bool        // only items that it has been through
+	givesUp  bool        // it passes the items that wait for the end of an outage
+	gaveUp   []SweptItem // these items
 }
 
 // defaultMaxRepeats is the number of consecutive selects without progress after which a sweep fails by default.
@@ -78,7 +86,7 @@ func (w *sweep) fingerprint(c *selectCall, p *page) (err error) {
 	if c.capabilities.Cursored {
 		decisive = decisive[:1]
 	}
-	c.repeated = w.trail.covers(decisive, p.fetched)
+	c.swept.repeated = w.trail.covers(decisive, p.fetched)
 	return nil
 }
 
@@ -86,10 +94,11 @@ func (w *sweep) fingerprint(c *selectCall, p *page) (err error) {
 func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 	l := c.lane
 	w.notePassLocked(c)
-	if len(c.gaveUp) > 0 {
-		w.ItemsFailed += int64(len(c.gaveUp))
-		w.addErrorLocked(c.gaveUp[0].Err)
-		w.keepFailedLocked(c.gaveUp, false)
+	w.idles = c.outcome == done && c.found.unstarted() == 0 && c.reach.step != moves && !c.order.leavesOutOnce()
+	if len(c.swept.gaveUp) > 0 {
+		w.ItemsFailed += int64(len(c.swept.gaveUp))
+		w.addErrorLocked(c.swept.gaveUp[0].Err)
+		w.keepFailedLocked(c.swept.gaveUp, false)
 	}
 	wait, _ := s.sweepsWaitLocked(c.now)
 	switch {
@@ -102,7 +111,7 @@ func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 		return false
 	case c.completesSweep():
 		w.Swept, w.AllFailed = true, true
-		c.grant.emptySince = c.lane.pass.began
+		c.grant.emptySince = c.lane.paging.pass.began
 		s.surviveLocked(l)
 		notify(s.signals.emptied)
 	case w.countRepeatsLocked(c) >= cmp.Or(s.settings.SweepMaxRepeats, defaultMaxRepeats):
@@ -121,7 +130,7 @@ func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 // notePassLocked notes whether only items are left that wait for the end of an outage. A select of a page knows this at
 // the end of its pass. A cursor has no such selects.
 func (w *sweep) notePassLocked(c *selectCall) {
-	switch p := &c.lane.pass; {
+	switch p := &c.lane.paging.pass; {
 	case c.capabilities.Cursored:
 	case c.outcome != done, c.untested > 0, c.found == nil:
 		w.onlyFailed = false
@@ -134,9 +143,9 @@ func (w *sweep) notePassLocked(c *selectCall) {
 // flight, or have failed, does not count while batches are in flight, or if the pass of a Paged dealer goes on.
 func (w *sweep) countRepeatsLocked(c *selectCall) int {
 	switch {
-	case c.found == nil, c.lane.pass.waiting > 0:
-	case c.found.unstarted() == 0 && (c.step == moves || c.step == ends):
-	case c.found.unstarted() > 0 && !c.repeated:
+	case c.found == nil, c.lane.paging.pass.waiting > 0:
+	case c.found.unstarted() == 0 && (c.reach.step == moves || c.reach.step == ends):
+	case c.found.unstarted() > 0 && !c.swept.repeated:
 		w.repeats = 0
 	case c.found.unstarted() > 0 || len(c.inFlight) == 0:
 		w.repeats++

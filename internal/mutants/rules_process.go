@@ -22,13 +22,13 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "the limit does not grow by the items that back off",
-		"roomForParked", "max(c.parkedBefore, l.pass.before-l.pass.parked)",
+		"roomForParked", "max(c.reach.before.parked, l.paging.pass.before-l.paging.pass.parked)",
 		"max(0, l.pass.before-l.pass.parked)",
 		"TestParkedItemsRaiseTheLimit",
 	},
 	{
 		"X2", "the limit grows by failed items that have left the source",
-		"finishLocked", "l.parked, l.saturated = c.parked, c.saturated",
+		"finishLocked", "l.paging.met = c.reach.met",
 		"l.parked, l.saturated = max(l.parked, c.parked), c.saturated",
 		"TestParkedItemsLeaveTheSource",
 	},
@@ -46,7 +46,7 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "the dead items at the head of a page are selected again and again",
-		"findStep", "c.lane.sweep == nil && c.head >= c.wanted:",
+		"findStep", "c.lane.sweep == nil && c.reach.head >= c.reach.wanted:",
 		"c.lane.sweep == nil && c.head < 0:",
 		"TestDeadItemsAtTheHeadAreSelectedOnce",
 	},
@@ -220,7 +220,7 @@ var processMutants = []mutant{
 	},
 	{
 		"X5", "a probe that has failed hides the items behind a page",
-		"findStep", "case c.quota > 0 || c.untested < c.wanted:",
+		"findStep", "case c.quota > 0 || c.untested < c.reach.wanted:",
 		"case c.quota == 0 && c.untested < c.wanted:",
 		"TestOutageIsOverBehindAPage|TestPoisonHidesNoHealthyItem",
 	},
@@ -406,8 +406,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X10", "the pass forgets the keys that a select has left out",
-		"prepare", "for key, k := range c.lane.held.take(c.began) {",
-		"o.behind.leftOut = nil; for key, k := range c.lane.held.take(c.began) {",
+		"prepare", "for key, k := range c.lane.ordering.held.take(c.began) {",
+		"o.behind.leftOut = nil; for key, k := range c.lane.ordering.held.take(c.began) {",
 		"TestAKeyThatWasLeftOutIsHeldBehindThePage",
 	},
 	{

@@ -304,8 +304,8 @@ var serverMutants = []mutant{
 	},
 	{
 		"S14", "two items are executed alone at the same time",
-		"nextSelectLocked", "l.isolated && s.turn != nil && s.turn != l {",
-		"false && l.isolated && s.turn != nil && s.turn != l {",
+		"nextSelectLocked", "l.crash.isolates && s.turn != nil && s.turn != l {",
+		"false && l.crash.isolates && s.turn != nil && s.turn != l {",
 		"TestTurnIsPassedOn|TestCrashedQueuesAreExecutedOneByOne",
 	},
 	{

@@ -2,6 +2,31 @@ package processor
 
 import "time"
 
+// paging is how far the selects of a lane reach behind items that have failed (X2). Only the lane's select uses its
+// pass; the scheduler's lock guards the rest.
+type paging struct {
+	pass pass // of a Paged dealer
+	met       // what the last page has met
+}
+
+// met says how many failed items a page has met.
+type met struct {
+	parked    int  // items that have failed, or that follow such an item of their order key
+	saturated bool // the page is full and holds nothing to execute
+}
+
+// reach is how far one select reaches, and what its page means for the next one.
+type reach struct {
+	before met // what the page before has met
+	wanted int // how many items to execute the select asks for; Limit also counts items that are not executed
+	room   int // for how many failed items Limit allows
+
+	met
+	head int    // how many items at the head of the page wait, because they have failed
+	step step   // what the select means for the pass of the lane
+	last string // the position of the last item, if the select moves the pass
+}
+
 // pass is the way of a lane's selects through the source of a Paged dealer. After a full page with few items to
 // execute, the next select goes on behind that page (X2). The next pass begins at the start of the source again. Only
 // the lane's select uses it.
@@ -72,21 +97,21 @@ func (p *pass) againAt() time.Time { return p.began.Add(passShare * p.overhead) 
 // advance moves the pass after a select that has succeeded.
 func (p *pass) advance(c *selectCall) {
 	unstarted := c.found.unstarted()
-	p.worked = p.worked || len(c.inFlight) > 0 || unstarted > 0 || c.heldOnce
+	p.worked = p.worked || len(c.inFlight) > 0 || unstarted > 0 || c.order.leavesOutOnce()
 	p.retryAt = earlier(p.retryAt, c.retryAt)
-	p.parked += c.parked
-	if c.step == moves {
-		p.after, p.overhead = c.last, p.overhead+c.took
+	p.parked += c.reach.parked
+	if c.reach.step == moves {
+		p.after, p.overhead = c.reach.last, p.overhead+c.took
 		return
 	}
 	p.dropped = 0
 	if c.found != nil {
 		p.dropped = c.found.fetched - unstarted
 	}
-	if c.step == skips {
-		p.after, p.overhead, p.dropped = c.last, p.overhead+c.took, p.dropped-c.head
+	if c.reach.step == skips {
+		p.after, p.overhead, p.dropped = c.reach.last, p.overhead+c.took, p.dropped-c.reach.head
 	}
-	p.arrived, p.ended, p.ignored = true, p.ended || c.step == ends, c.step == stuck
+	p.arrived, p.ended, p.ignored = true, p.ended || c.reach.step == ends, c.reach.step == stuck
 }
 
 // proves reports whether the selects since the pass began have found nothing to execute, if the last one, behind the
@@ -106,4 +131,79 @@ func (p *pass) retryTime(retryAt, now time.Time) time.Time {
 		return now
 	}
 	return p.againAt()
+}
+
+// limit returns the number of items to ask for, from the size of the page. Items that back off, are dead or have failed
+// in the sweep still match the user's condition. The limit grows by their number, so that they do not starve other
+// items (X2). It also grows by the number of items in flight. Where the select of an outage's sample cannot go on
+// behind a page, the sample reaches further with each round, as far as a select reaches behind failed items.
+func (c *selectCall) limit() int {
+	c.reach.wanted = c.selection.Limit
+	switch {
+	case c.capabilities.Cursored: // the cursor has passed them
+		return c.reach.wanted
+	case c.quota > 0 && c.capabilities.Paged:
+		c.reach.wanted = c.settings.FetchNumber
+	case c.quota > 0 && c.capabilities.Keyed:
+		c.reach.wanted = min(c.quota, 1+parkedRoom) * c.settings.FetchNumber
+	}
+	c.reach.room = c.roomForParked()
+	limit := c.reach.wanted + c.reach.room
+	for _, s := range c.inFlight {
+		limit += s.size()
+	}
+	return limit
+}
+
+// roomForParked returns the number of items that the select may return although they have failed. The last page and its
+// batches show how many there are, and on the way of a pass the pass before it; if the page had no other items, there
+// may be many more. Beyond the bound, the select of a Paged dealer goes on behind its page. Another dealer may miss
+// items, and an alert says so.
+func (c *selectCall) roomForParked() int {
+	l, most := c.lane, parkedRoom*c.settings.FetchNumber
+	l.watch.alertParked(c, c.reach.before.parked, most)
+	parked := max(c.reach.before.parked, l.paging.pass.before-l.paging.pass.parked)
+	if c.reach.before.saturated {
+		parked = max(parked, 2*c.reach.before.parked)
+	}
+	return l.paging.pass.room(min(parked, most))
+}
+
+// reachesFurther reports whether the next select has room for more failed items than this one, whose page had no
+// others.
+func (c *selectCall) reachesFurther() bool {
+	return c.reach.saturated && !c.capabilities.Cursored && !c.capabilities.Paged &&
+		min(2*c.reach.parked, parkedRoom*c.settings.FetchNumber) > c.reach.room
+}
+
+// findStep finds what the select means for the pass of its lane. It looks at the items as the dealer returned them. In
+// an outage the next select always goes on behind the page, so that the samples are of different items.
+func (c *selectCall) findStep(returned items, p *page) (err error) {
+	switch {
+	case !c.capabilities.Paged:
+	case p.fetched < c.selection.Limit:
+		c.reach.step = ends
+	case c.quota > 0 || c.untested < c.reach.wanted:
+		if err = c.goOn(moves, returned, p.fetched); err != nil || c.reach.step == stuck {
+			return err
+		}
+		if c.order != nil && !c.order.leaveBehind(c.memory.keysBehind) {
+			c.reach.step = stays
+			c.lane.watch.alertManyKeys(c)
+		}
+	case c.order == nil && c.lane.sweep == nil && c.reach.head >= c.reach.wanted:
+		return c.goOn(skips, returned, c.reach.head)
+	}
+	return nil
+}
+
+// goOn makes the next select go on behind the first n items that the dealer returned.
+func (c *selectCall) goOn(how step, returned items, n int) (err error) {
+	if c.reach.last, err = returned.place(n - 1); err != nil {
+		return err
+	}
+	if c.reach.step = how; c.reach.last == c.selection.After {
+		c.reach.step = stuck
+	}
+	return nil
 }
