@@ -23,13 +23,13 @@ var processMutants = []mutant{
 	{
 		"X2", "the limit does not grow by the items that back off",
 		"roomForParked", "max(c.reach.before.parked, l.paging.pass.before-l.paging.pass.parked)",
-		"max(0, l.pass.before-l.pass.parked)",
+		"max(0, l.paging.pass.before-l.paging.pass.parked)",
 		"TestParkedItemsRaiseTheLimit",
 	},
 	{
 		"X2", "the limit grows by failed items that have left the source",
 		"finishLocked", "l.paging.met = c.reach.met",
-		"l.parked, l.saturated = max(l.parked, c.parked), c.saturated",
+		"l.paging.met = met{max(l.paging.parked, c.reach.parked), c.reach.saturated}",
 		"TestParkedItemsLeaveTheSource",
 	},
 	{
@@ -47,7 +47,7 @@ var processMutants = []mutant{
 	{
 		"X2", "the dead items at the head of a page are selected again and again",
 		"findStep", "c.lane.sweep == nil && c.reach.head >= c.reach.wanted:",
-		"c.lane.sweep == nil && c.head < 0:",
+		"c.lane.sweep == nil && c.reach.head < 0:",
 		"TestDeadItemsAtTheHeadAreSelectedOnce",
 	},
 	{
@@ -221,7 +221,7 @@ var processMutants = []mutant{
 	{
 		"X5", "a probe that has failed hides the items behind a page",
 		"findStep", "case c.quota > 0 || c.untested < c.reach.wanted:",
-		"case c.quota == 0 && c.untested < c.wanted:",
+		"case c.quota == 0 && c.untested < c.reach.wanted:",
 		"TestOutageIsOverBehindAPage|TestPoisonHidesNoHealthyItem",
 	},
 	{

@@ -4,9 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 
 	"github.com/go-sql-driver/mysql"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/dutyrota/rota/center"
 )
 
 // querier is a pool or a transaction.
@@ -15,60 +18,53 @@ type querier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-func ids(ctx context.Context, q querier, query string, args ...any) (list []int64, err error) {
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		list = append(list, id)
-	}
-	return list, rows.Err()
-}
-
-func (t *task) mark(ctx context.Context, q querier, list []int64) error {
+func (t *task) settle(ctx context.Context, q querier, list []int64) error {
 	query, args := t.sql.settle(t.table, list)
 	_, err := q.ExecContext(ctx, query, args...)
 	return err
 }
 
-// byHand is a loop for rows that no other process works: a goroutine for each worker, with queues of its own.
+// byHand is a loop for rows that no other process works: each worker has queues of its own, and takes a page of each in
+// turn.
 func byHand(ctx context.Context, t *task) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for worker := range t.workers {
 		g.Go(func() error {
-			for queue := worker; queue < queues; queue += t.workers {
-				if err := t.drain(ctx, queue); err != nil {
-					return err
+			for {
+				found := 0
+				for queue := worker; queue < queues; queue += t.workers {
+					n, err := t.work(ctx, queue)
+					if err != nil {
+						return err
+					}
+					found += n
+				}
+				if found == 0 {
+					return nil
 				}
 			}
-			return nil
 		})
 	}
 	return g.Wait()
 }
 
-func (t *task) drain(ctx context.Context, queue int) error {
-	for {
-		t.begin()
-		list, err := ids(ctx, t.db, t.sql.next, queue, page(t.work))
-		if err != nil || len(list) == 0 {
-			return err
-		}
-		t.labour(len(list))
-		if err := t.mark(ctx, t.db, list); err != nil {
-			return err
-		}
-		t.settled(len(list))
+// work settles a page of a queue, and returns how many rows that had.
+func (t *task) work(ctx context.Context, queue int) (int, error) {
+	t.begin()
+	list, err := center.Column[int64](ctx, t.db.DB, t.sql.next, queues, queue, fetched)
+	if err != nil {
+		return 0, err
 	}
+	for part := range slices.Chunk(list, batch) {
+		if err := t.settle(ctx, t.db, part); err != nil {
+			return 0, err
+		}
+		t.settled(len(part))
+	}
+	return len(list), nil
 }
 
-// bySkipLocked is a loop of workers that share all rows: each claims a page, works it and marks it in one transaction.
+// bySkipLocked is a loop of workers that share all rows: each claims a batch and settles it in one transaction.
 func bySkipLocked(ctx context.Context, t *task) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for range t.workers {
@@ -99,12 +95,11 @@ func (t *task) claim(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	defer tx.Rollback() // does nothing after a commit
-	list, err := ids(ctx, tx, t.sql.claim, page(t.work))
+	list, err := center.Column[int64](ctx, tx, t.sql.claim, batch)
 	if err != nil || len(list) == 0 {
 		return 0, err
 	}
-	t.labour(len(list))
-	if err := t.mark(ctx, tx, list); err != nil {
+	if err := t.settle(ctx, tx, list); err != nil {
 		return 0, err
 	}
 	return len(list), tx.Commit()

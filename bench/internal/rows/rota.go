@@ -11,26 +11,37 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// dealer is a TaskDealer with the statements of the hand-written loop.
+// dealer is the TaskDealer of the README.
 type dealer struct {
 	*task
-	inTx bool
+	fence fence
 }
+
+// fence is how a dealer writes.
+type fence int
+
+const (
+	unfenced  fence = iota
+	together        // by center.ExecFenced
+	inSeveral       // by center.InTx
+)
 
 // Select implements processor.TaskDealer.
 func (d dealer) Select(ctx context.Context, s processor.Selection) ([]int64, error) {
 	d.begin()
-	return ids(ctx, d.db, d.sql.next, s.Queue.Index, s.Limit)
+	return center.Column[int64](ctx, d.db.DB, d.sql.next, s.Total, s.Queue.Index, s.Limit)
 }
 
 // Execute implements processor.TaskDealer.
-func (d dealer) Execute(ctx context.Context, list []int64) error {
-	d.labour(len(list))
-	var err error
-	if d.inTx {
-		err = center.InTx(ctx, d.db.DB, func(tx *sql.Tx) error { return d.mark(ctx, tx, list) })
-	} else {
-		err = d.mark(ctx, d.db, list)
+func (d dealer) Execute(ctx context.Context, list []int64) (err error) {
+	switch d.fence {
+	case unfenced:
+		err = d.settle(ctx, d.db, list)
+	case together:
+		query, args := d.sql.settle(d.table, list)
+		err = center.ExecFenced(ctx, d.db.DB, query, args...)
+	case inSeveral:
+		err = center.InTx(ctx, d.db.DB, func(tx *sql.Tx) error { return d.settle(ctx, tx, list) })
 	}
 	if err == nil {
 		d.settled(len(list))
@@ -41,28 +52,29 @@ func (d dealer) Execute(ctx context.Context, list []int64) error {
 // ordered is a dealer whose rows belong to 10,000 customers. Rows of one customer are executed in order.
 type ordered struct{ dealer }
 
-// customers is the number of customers of a queue. A block of neighbours has rows of different customers.
-const customers = 10_000 / queues
+const customers = 10_000
 
 func (ordered) Key(id int64) string      { return strconv.FormatInt(id, 10) }
 func (ordered) OrderKey(id int64) string { return strconv.FormatInt(id%customers, 10) }
 func (ordered) Atomic() bool             { return true }
 
-func byRota(inTx bool) func(context.Context, *task) error {
-	return serve(func(t *task) processor.TaskDealer[int64] { return dealer{t, inTx} })
+func byRota(f fence) func(context.Context, *task) error {
+	return serve(func(t *task) processor.TaskDealer[int64] { return dealer{t, f} })
 }
 
 func inOrder(ctx context.Context, t *task) error {
-	return serve(func(t *task) processor.TaskDealer[int64] { return ordered{dealer{t, true}} })(ctx, t)
+	return serve(func(t *task) processor.TaskDealer[int64] { return ordered{dealer{t, together}} })(ctx, t)
 }
+
+// taskType is the name of the task type of a case. The settings in the database win over those in the code, so each
+// number of workers has a task type of its own.
+func (t *task) taskType() string { return fmt.Sprintf("settle-%d", t.workers) }
 
 // serve runs one process with as many executors as there are workers.
 func serve(dealerOf func(*task) processor.TaskDealer[int64]) func(context.Context, *task) error {
 	return func(ctx context.Context, t *task) error {
-		// The settings in the database win over those in the code, so each case has a task type of its own.
-		name := fmt.Sprintf("rows-%d-%d", t.workers, page(t.work))
-		m, err := manager.New(t.db.Center, manager.Config{}, manager.Serve(name, dealerOf(t), manager.Settings{
-			Queues: queues, ThreadNumber: t.workers, FetchNumber: page(t.work), ExecuteNumber: page(t.work),
+		m, err := manager.New(t.db.Center, manager.Config{}, manager.Serve(t.taskType(), dealerOf(t), manager.Settings{
+			Queues: queues, ThreadNumber: t.workers, FetchNumber: fetched, ExecuteNumber: batch,
 		}))
 		if err != nil {
 			return err

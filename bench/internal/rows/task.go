@@ -10,36 +10,28 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/dutyrota/rota/bench/internal/stage"
+	"github.com/dutyrota/rota/schema"
 )
 
-// queues is the number of queues of the peers that divide the rows.
-const queues = 8
-
-// block is the number of neighbouring rows in the same queue, as the README advises. The rows of a statement are then on
-// few pages of the database, as they are for the SKIP LOCKED loop. Queues with every eighth row, mod(id, 8), cost
-// PostgreSQL a third.
-const block = 100
-
-// page returns the number of rows that one statement marks.
-func page(work time.Duration) int {
-	if work > 0 {
-		return 100 // so that each worker has several pages of the fewer rows
-	}
-	return 500
-}
-
-// The tables. Each has only the index for the peers that use it.
+// The layout is that of the README: its table with its index, its select and its UPDATE, a page of fetch_number rows and
+// batches of its execute_number. Each peer that divides the rows has the same statements.
 const (
-	sharded = "work_sharded"
-	claimed = "work_claimed"
+	queues  = 8
+	fetched = 500
+	batch   = 100
+)
+
+// The tables. Each has only the index for the peers that use it, which is the best one for them.
+const (
+	divided = "orders"
+	claimed = "orders_claimed"
 )
 
 // dialect has the statements of the peers for one database.
 type dialect struct {
 	create []string
-	fill   string // with placeholders for the table and the number of rows
 	vacuum string // with a placeholder for the table
-	next   string // the rows of one queue
+	next   string // the rows of one queue, for the total, the number of the queue and the limit
 	claim  string // rows of any worker
 	settle func(table string, ids []int64) (query string, args []any)
 }
@@ -47,36 +39,38 @@ type dialect struct {
 var dialects = map[string]dialect{
 	stage.Postgres: {
 		create: []string{
-			`CREATE TABLE work_sharded (id bigint PRIMARY KEY, state smallint NOT NULL DEFAULT 0, note text NOT NULL) WITH (fillfactor = 70)`,
-			fmt.Sprintf(`CREATE INDEX work_sharded_new ON work_sharded (mod(id / %d, %d), id) WHERE state = 0`, block, queues),
-			`CREATE TABLE work_claimed (id bigint PRIMARY KEY, state smallint NOT NULL DEFAULT 0, note text NOT NULL) WITH (fillfactor = 70)`,
-			`CREATE INDEX work_claimed_new ON work_claimed (id) WHERE state = 0`,
+			`CREATE TABLE orders (id bigint PRIMARY KEY, state text NOT NULL, settled_by text, note text NOT NULL)`,
+			`CREATE INDEX orders_work ON orders (state, (` + schema.Postgres.MineIndex("id", queues) + `), id)`,
+			`CREATE TABLE orders_claimed (id bigint PRIMARY KEY, state text NOT NULL, settled_by text, note text NOT NULL)`,
+			`CREATE INDEX orders_claimed_work ON orders_claimed (id) WHERE state = 'NEW'`,
 		},
-		fill:   `INSERT INTO %s (id, note) SELECT i, 'something that makes a row' FROM generate_series(1, %d) i`,
 		vacuum: `VACUUM ANALYZE %s`,
-		next:   fmt.Sprintf(`SELECT id FROM work_sharded WHERE state = 0 AND mod(id / %d, %d) = $1 ORDER BY id LIMIT $2`, block, queues),
-		claim:  `SELECT id FROM work_claimed WHERE state = 0 ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`,
+		next:   `SELECT id FROM orders WHERE state = 'NEW' AND ` + schema.Postgres.Mine("id", 1) + ` ORDER BY id LIMIT $3`,
+		claim:  `SELECT id FROM orders_claimed WHERE state = 'NEW' ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`,
 		settle: func(table string, ids []int64) (string, []any) {
-			return `UPDATE ` + table + ` SET state = 1 WHERE state = 0 AND id = ANY($1)`, []any{pq.Array(ids)}
+			return `UPDATE ` + table + ` SET state = 'SETTLED', settled_by = 'me' WHERE state = 'NEW' AND id = ANY($1)`, []any{pq.Array(ids)}
 		},
 	},
-	stage.MariaDB: {
-		create: []string{
-			fmt.Sprintf(`CREATE TABLE work_sharded (id bigint PRIMARY KEY, state smallint NOT NULL DEFAULT 0, note varchar(100) NOT NULL,
-				part bigint AS (mod(id DIV %d, %d)) VIRTUAL, INDEX (state, part, id))`, block, queues),
-			`CREATE TABLE work_claimed (id bigint PRIMARY KEY, state smallint NOT NULL DEFAULT 0, note varchar(100) NOT NULL, INDEX (state, id))`,
-		},
-		fill:   `INSERT INTO %s (id, note) SELECT seq, 'something that makes a row' FROM seq_1_to_%d`,
-		vacuum: `ANALYZE TABLE %s`,
-		next:   `SELECT id FROM work_sharded WHERE state = 0 AND part = ? ORDER BY id LIMIT ?`,
-		claim:  `SELECT id FROM work_claimed WHERE state = 0 ORDER BY id LIMIT ? FOR UPDATE SKIP LOCKED`,
-		settle: func(table string, ids []int64) (string, []any) {
-			args := make([]any, len(ids))
-			for i, id := range ids {
-				args[i] = id
-			}
-			return `UPDATE ` + table + ` SET state = 1 WHERE state = 0 AND id IN (?` + strings.Repeat(", ?", len(ids)-1) + `)`, args
-		},
+	stage.MariaDB: ofMySQL,
+	stage.MySQL:   ofMySQL,
+}
+
+var ofMySQL = dialect{
+	create: []string{
+		`CREATE TABLE orders (id bigint PRIMARY KEY, state varchar(10) NOT NULL, settled_by varchar(100), note varchar(100) NOT NULL,
+			INDEX orders_work (state, id))`,
+		`CREATE TABLE orders_claimed LIKE orders`,
+	},
+	vacuum: `ANALYZE TABLE %s`,
+	next:   `SELECT id FROM orders WHERE state = 'NEW' AND ` + schema.MySQL.Mine("id", 1) + ` ORDER BY id LIMIT ?`,
+	claim:  `SELECT id FROM orders_claimed WHERE state = 'NEW' ORDER BY id LIMIT ? FOR UPDATE SKIP LOCKED`,
+	settle: func(table string, ids []int64) (string, []any) {
+		args := make([]any, len(ids))
+		for i, id := range ids {
+			args[i] = id
+		}
+		return `UPDATE ` + table + ` SET state = 'SETTLED', settled_by = 'me' WHERE state = 'NEW' AND id IN (?` +
+			strings.Repeat(", ?", len(ids)-1) + `)`, args
 	},
 }
 
@@ -90,24 +84,38 @@ func prepare(ctx context.Context, db *stage.Database) error {
 	return nil
 }
 
-// task is a table of rows that a peer marks.
+// task is a table of rows that a peer settles.
 type task struct {
 	db      *stage.Database
 	sql     dialect
+	program string // rota
 	table   string
 	n       int
 	workers int
-	work    time.Duration // per row
 
-	begun atomic.Pointer[time.Time]
-	count atomic.Int64
-	done  chan struct{} // closed when all rows are marked
-	ended time.Time     // when all rows were marked
+	begun  atomic.Pointer[time.Time]
+	count  atomic.Int64
+	done   chan struct{} // closed when all rows are settled
+	ended  time.Time     // when all rows were settled
+	client time.Duration // processor time of a program of its own that has settled them; else 0
 }
 
 // fill makes n new rows.
 func (t *task) fill(ctx context.Context) error {
-	return t.db.Do(ctx, `TRUNCATE TABLE `+t.table, fmt.Sprintf(t.sql.fill, t.table, t.n), fmt.Sprintf(t.sql.vacuum, t.table))
+	if err := t.db.Do(ctx, `TRUNCATE TABLE `+t.table); err != nil {
+		return err
+	}
+	const chunk = 1_000
+	for first := 1; first <= t.n; first += chunk {
+		var rows []string
+		for id := first; id <= min(t.n, first+chunk-1); id++ {
+			rows = append(rows, fmt.Sprintf("(%d, 'NEW', 'something that makes a row')", id))
+		}
+		if err := t.db.Do(ctx, `INSERT INTO `+t.table+` (id, state, note) VALUES `+strings.Join(rows, ", ")); err != nil {
+			return err
+		}
+	}
+	return t.db.Do(ctx, fmt.Sprintf(t.sql.vacuum, t.table))
 }
 
 // begin records the time of the first select.
@@ -118,19 +126,10 @@ func (t *task) begin() {
 	}
 }
 
-// settled records that n rows were marked.
+// settled records that n rows were settled.
 func (t *task) settled(n int) {
 	if t.count.Add(int64(n)) == int64(t.n) {
 		t.ended = time.Now()
 		close(t.done)
-	}
-}
-
-// labour simulates the work for the rows.
-func (t *task) labour(rows int) {
-	if t.work > 0 {
-		for range rows {
-			time.Sleep(t.work)
-		}
 	}
 }

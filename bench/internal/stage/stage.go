@@ -18,12 +18,13 @@ import (
 // The kinds of database, as package testdb names them.
 const (
 	Postgres = testdb.Postgres
+	MySQL    = testdb.MySQL
 	MariaDB  = testdb.MariaDB
 )
 
 // Name returns the name of a kind of database for people.
 func Name(kind string) string {
-	return map[string]string{Postgres: "PostgreSQL", MariaDB: "MariaDB", testdb.TiDB: "TiDB"}[kind]
+	return map[string]string{Postgres: "PostgreSQL", MySQL: "MySQL", MariaDB: "MariaDB", testdb.TiDB: "TiDB"}[kind]
 }
 
 // Server is a database server: a private server, or the server of the environment (see package testdb).
@@ -56,7 +57,7 @@ func (s *Server) readVersion(ctx context.Context) error {
 		return err
 	}
 	defer db.Close(ctx)
-	query := map[string]string{Postgres: "SHOW server_version", MariaDB: "SELECT VERSION()", testdb.TiDB: "SELECT VERSION()"}[s.Kind]
+	query := map[string]string{Postgres: "SHOW server_version", MySQL: "SELECT VERSION()", MariaDB: "SELECT VERSION()", testdb.TiDB: "SELECT VERSION()"}[s.Kind]
 	if err := db.QueryRowContext(ctx, query).Scan(&s.Version); err != nil {
 		return err
 	}

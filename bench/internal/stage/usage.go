@@ -69,7 +69,7 @@ func (d *Database) flush(ctx context.Context) error {
 }
 
 func (d *Database) read(ctx context.Context) (r reading, err error) {
-	r.CPU, r.at = d.Server.cpu(), time.Now()
+	r.CPU, r.at = d.Server.CPU(), time.Now()
 	if d.Server.Kind == Postgres {
 		err = d.QueryRowContext(ctx, `SELECT (SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()),
 			SUM(seq_tup_read + COALESCE(idx_tup_fetch, 0)), SUM(n_tup_ins + n_tup_upd + n_tup_del)
@@ -103,9 +103,9 @@ func (d *Database) read(ctx context.Context) (r reading, err error) {
 // ticks is the number of units of CPU time per second in /proc.
 const ticks = 100
 
-// cpu returns the CPU time of the server's processes, including ended processes. It returns 0 if the server does not
+// CPU returns the CPU time of the server's processes, including ended processes. It returns 0 if the server does not
 // run on this machine, and on systems other than Linux.
-func (s *Server) cpu() (sum time.Duration) {
+func (s *Server) CPU() (sum time.Duration) {
 	main := s.process()
 	if main == 0 {
 		return 0
@@ -132,19 +132,23 @@ func (s *Server) cpu() (sum time.Duration) {
 	return sum
 }
 
+// daemons are the programs of the servers. A MySQL that is not installed runs in a loader of its own, before its name.
+var daemons = map[string]string{Postgres: "postgres", MySQL: "mysqld", MariaDB: "mariadbd"}
+
 // process returns the id of the server's main process, or 0 without one. The process has the port among its arguments.
 func (s *Server) process() int {
 	u, err := url.Parse(s.url)
 	if err != nil {
 		return 0
 	}
-	want := map[string]string{Postgres: "-p\x00" + u.Port() + "\x00", MariaDB: "--port=" + u.Port() + "\x00"}[s.Kind]
+	want := "--port=" + u.Port() + "\x00"
+	if s.Kind == Postgres {
+		want = "-p\x00" + u.Port() + "\x00"
+	}
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid
 	for _, path := range lines {
 		text, err := os.ReadFile(path)
-		program, _, _ := bytes.Cut(text, []byte{0})
-		daemon := strings.HasSuffix(string(program), "postgres") || strings.HasSuffix(string(program), "mariadbd")
-		if err == nil && daemon && bytes.Contains(text, []byte(want)) {
+		if err == nil && bytes.Contains(text, []byte(daemons[s.Kind]+"\x00")) && bytes.Contains(text, []byte(want)) {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path))) // the pattern wants digits
 			return pid
 		}
