@@ -23,7 +23,7 @@ var (
 	LateReplies = kind("LATE_REPLIES", "alerts", Note, Told,
 		"the replies to a worker's heartbeats come too late, so it has given its queues away",
 		"shorten the way to the database, or raise judge_dead_interval")
-	Crashes = kind("CRASHES", "queues", Problem, Told,
+	Crashes = kind("CRASHES", "queues", Problem, Watched,
 		"workers were expired one after the other with the same queue",
 		`read the logs of the workers that have died, and "rota item list {task}": an item may end its process`)
 	Killer = kind("KILLER", "items", Problem, Each,

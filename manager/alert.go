@@ -12,6 +12,7 @@ import (
 
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/fit"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
@@ -69,6 +70,7 @@ func (a *alerter) look(ctx context.Context, p roster.HeartbeatReply, failing *Fa
 	a.checkFailing(failing, restricted)
 	a.checkOutage(ctx, failing)
 	a.checkQueues(failing)
+	a.checkCrashes()
 	a.checkProgress(p, restricted)
 	a.checkBacklog()
 	a.checkData()
@@ -125,6 +127,25 @@ func (a *alerter) checkStalled() {
 		a.see(condition.Condition{
 			Kind: condition.Stalled.Name, Since: stall.Since, Server: a.uuid, QueueID: stall.Queues[0], Text: stallText(stall),
 		})
+	}
+}
+
+// checkCrashes notes own queues whose owners have died one after the other (S14). It goes by the rows, as the doctor
+// does, so that both begin and end together, and the next owner goes on where this one dies.
+func (a *alerter) checkCrashes() {
+	most := fit.Processor(*a.settings)
+	for _, q := range a.view.Queues {
+		if q.Owner != a.uuid || !most.TooManyCrashes(q.Crashes) {
+			continue
+		}
+		what := "its items are executed one by one, to find the one that ends the process"
+		if offers := a.proc.Capabilities(); !offers.Keyed && !offers.Cursored {
+			what = "the dealer is not Keyed, so the item that ends the process cannot be found, " +
+				"and the queue waits longer after each crash"
+		}
+		a.see(condition.Condition{Kind: condition.Crashes.Name, QueueID: q.ID, Text: fmt.Sprintf(
+			"%d owners of queue %s in a row were expired before they had executed a page of it: %s", q.Crashes,
+			escape.Name(q.ID), what)})
 	}
 }
 

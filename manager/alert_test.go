@@ -59,6 +59,59 @@ func TestStalledDealerRaisesAlerts(t *testing.T) {
 	})
 }
 
+// S14, S16: an owner sees that its queue has crashed too often, as the doctor does, until a page of the queue has been
+// executed. A run allows one crash less.
+func TestCrashesAreSeenAndEnd(t *testing.T) {
+	for mode, most := range map[string]int{center.ModeContinuous: 3, center.ModeRun: 2} {
+		t.Run(mode, func(t *testing.T) {
+			inBubble(t, func(cl *cluster) {
+				s := manager.Settings{Queues: 1, Mode: mode, MaxRecoveries: 3, DrainTimeout: time.Second}
+				if err := cl.leave(cl.afterCrashes(new(alertLog), most, s)); err != nil { // makes the tables
+					cl.Fatal(err)
+				}
+				if mode == center.ModeRun {
+					cl.submit("1")
+				}
+				for crashes, want := range map[int]int{most: 0, most + 1: 1} {
+					alerts := new(alertLog)
+					w := cl.afterCrashes(alerts, crashes, s)
+					cl.wantCrashes(w, want)
+					time.Sleep(time.Minute)
+					cl.wantCrashes(w, 0)
+					if texts := alerts.ofKind(condition.Crashes); len(texts) != want {
+						cl.Errorf("alerts %q after %d crashes, want %d", texts, crashes, want)
+					}
+					w.stop()
+					<-w.done
+				}
+			})
+		})
+	}
+}
+
+// afterCrashes starts a worker that takes a minute for each page of queues with crashes.
+func (cl *cluster) afterCrashes(alerts *alertLog, crashes int, s manager.Settings) *worker {
+	cl.Helper()
+	cl.exec("UPDATE schedule_queue SET crash_count = ?", crashes)
+	w := cl.serveAlerted(alerts, &work{cl: cl, takes: time.Minute}, s)
+	time.Sleep(30 * time.Second)
+	return w
+}
+
+// wantCrashes checks how many conditions CRASHES the doctor and the worker see.
+func (cl *cluster) wantCrashes(w *worker, n int) {
+	cl.Helper()
+	found, err := ops.New(cl.c).Diagnose(cl.Context(), "settle")
+	if err != nil {
+		cl.Fatal(err)
+	}
+	other := func(c condition.Condition) bool { return c.Kind != condition.Crashes.Name }
+	found, seen := slices.DeleteFunc(found, other), slices.DeleteFunc(w.Conditions(), other)
+	if len(found) != n || len(seen) != n {
+		cl.Errorf("the doctor finds %v, the worker sees %v, want %d", found, seen, n)
+	}
+}
+
 // A server that has nothing to do, or must not work, raises no alert.
 func TestIdleServerRaisesNoAlert(t *testing.T) {
 	inBubble(t, func(cl *cluster) {

@@ -25,6 +25,7 @@ var quick = manager.Settings{
 
 // process is a worker process on a real server, in a goroutine.
 type process struct {
+	m     *manager.Manager
 	c     *center.Center
 	stop  context.CancelFunc
 	ended chan error
@@ -47,7 +48,7 @@ func startOpened[T any](t *testing.T, url string, o center.Options, dealer func(
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &process{c, cancel, make(chan error, 1)}
+	p := &process{m, c, cancel, make(chan error, 1)}
 	go func() {
 		p.ended <- m.Run(ctx)
 		close(p.ended)

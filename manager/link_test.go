@@ -5,12 +5,14 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
@@ -108,6 +110,9 @@ func TestWorkerWhoseRepliesComeLate(t *testing.T) {
 		proxy.Reset() // on a new connection the statement is not prepared, and the proxy knows it
 		until(t, "an alert", func() bool {
 			return a.count(t, "SELECT COUNT(*) FROM schedule_event WHERE kind = 'ALERT' AND reason LIKE 'LATE_REPLIES: %'") > 0
+		})
+		until(t, "the far worker sees the condition", func() bool {
+			return slices.ContainsFunc(b.m.Conditions(), func(c condition.Condition) bool { return c.Kind == condition.LateReplies.Name })
 		})
 		until(t, "the near worker owns all queues", func() bool {
 			return a.count(t, "SELECT COUNT(*) FROM schedule_queue WHERE cur_server = '"+uuid+"'") == quick.Queues

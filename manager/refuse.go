@@ -17,6 +17,7 @@ func (s *server) tellRefusal(ctx context.Context, why error) {
 		Kind: condition.Refused.Name, TaskType: s.taskType, Subject: s.host,
 		Text: fmt.Sprintf("process %s does not serve the task type: %v", s.process, why),
 	}, reported)
+	s.episodes.checked(reported)
 	if j := (&alerter{base: &s.base, episodes: s.episodes}).tellRoster(); j != nil {
 		j.then(ctx, j.call(ctx))
 	}

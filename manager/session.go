@@ -444,6 +444,8 @@ func (s *session) giveUp(ctx context.Context) {
 	c := condition.Condition{
 		Kind: condition.LateReplies.Name, TaskType: s.taskType, Subject: s.server.host, Text: text,
 	}.Complete()
+	s.alerter.episodes.see(c, reported) // so that Conditions has it; the next session tells the roster if this call cannot
+	s.alerter.episodes.checked(reported)
 	begins, err := s.alerter.tell(call, &c, *s.settings)
 	s.alerter.told(ctx, c, begins, err)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/fit"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/roster"
@@ -261,17 +262,19 @@ func (d queueCheck) resizing(r rosterRows) {
 }
 
 // crashes reports queues whose owners were expired one after the other before they had executed a page (S14).
-func (d queueCheck) crashes(ctx context.Context, taskType string, most int) error {
+func (d queueCheck) crashes(ctx context.Context, taskType string, settings center.Settings) error {
 	type queue struct {
 		ID      string
-		Crashes int64
+		Crashes int
 	}
 	queues, err := sqldb.Records[queue](ctx, d.c.db, `SELECT queue_id, crash_count FROM schedule_queue WHERE task_type = ?
-		AND own_sign = ? AND crash_count > ? ORDER BY queue_id`,
-		taskType, d.c.ownSign, most)
+		AND own_sign = ? AND crash_count > 0 ORDER BY queue_id`, taskType, d.c.ownSign)
+	most := fit.Processor(settings)
 	var list []string
 	for _, q := range queues {
-		list = append(list, fmt.Sprintf("%s (%d)", escape.Name(q.ID), q.Crashes))
+		if most.TooManyCrashes(q.Crashes) {
+			list = append(list, fmt.Sprintf("%s (%d)", escape.Name(q.ID), q.Crashes))
+		}
 	}
 	d.list(condition.Crashes, "queues whose owners have died one after the other", list)
 	return err

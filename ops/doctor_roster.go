@@ -116,7 +116,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	d.alerts(r)
 	runCheck(d).problems(r)
 	queues.pendingChanges(r)
-	if err := queues.crashes(ctx, d.task, settings.MaxRecoveries); err != nil {
+	if err := queues.crashes(ctx, d.task, settings); err != nil {
 		return err
 	}
 	if len(d.findings) == before {

@@ -14,7 +14,7 @@ type watch struct {
 	repeats    repeats
 }
 
-// begin sends, before a select, the alerts that are due.
+// begin sends, before a select, the alert that is due.
 func (w *watch) begin(c *selectCall) {
 	if r := &w.repeats; r.err != nil && !r.alerted {
 		r.alerted = true

@@ -50,19 +50,19 @@ type batchResult struct {
 func (b *batch) claimLocked(s *scheduler, l *lane, size int, m mark, now time.Time) {
 	l.batches++
 	s.inFlight.batches++
-	b.lane, b.page, b.mark, b.isolation.due = l, l.page, m, l.crash.isolates
+	b.lane, b.page, b.mark, b.isolation.due = l, l.page, m, l.isolated
 	b.span = b.page.take(size)
 	if m >= ordinary {
 		l.rate.take(now, b.size())
 	}
 	b.grant, b.ctx = l.grant, b.page.ctx
-	if l.crash.isolates && m == ordinary {
+	if l.isolated && m == ordinary {
 		b.mark = single
 	}
 	if s.outage.open() {
 		b.quota = b.size()
 	}
-	b.serial = b.capabilities.Cursored || l.crash.isolates // X3, S14
+	b.serial = b.capabilities.Cursored || l.isolated // X3, S14
 	switch {
 	case b.page.unstarted() == 0:
 		s.placeLocked(l, now)

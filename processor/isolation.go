@@ -7,30 +7,20 @@ import (
 	"time"
 )
 
-// The Kinds of the Alerts about items that end their process (S14). AlertCrashes says that owners of a queue were
-// expired one after the other before they had executed a page of it. AlertKiller says that an item is dead because the
-// process ended while it executed the item alone.
-const (
-	AlertCrashes = "CRASHES"
-	AlertKiller  = "KILLER"
-)
+// AlertKiller is the Kind of an Alert that says that an item is dead because the process ended while it executed the
+// item alone (S14).
+const AlertKiller = "KILLER"
 
-// crash is what a lane knows of the crashes of its queue.
-type crash struct {
-	isolates bool // its items are executed one by one, because it has crashed too often
-	count    int  // 0 if it has not
-	alerted  bool // the alert about it was sent; only the lane's select uses it
+// TooManyCrashes reports whether so many owners of a queue were expired in a row (Queue.Crashes) that one of its items
+// must be the cause. The processor then executes the items of the queue one by one, if they have names (S14).
+func (s Settings) TooManyCrashes(crashes int) bool {
+	return s.MaxCrashes > 0 && crashes > s.mostCrashes()
 }
 
-// crashed reports whether so many owners of a queue were expired in a row that one of its items must be the cause.
-func (q Queue) crashed(s *Settings) bool {
-	return s.MaxCrashes > 0 && q.Crashes > q.mostCrashes(s)
-}
-
-// mostCrashes returns the largest number of crashes with which the queue is worked as usual. A run fails its queue
-// after MaxCrashes takeovers, so the owner before the last of them must find the item.
-func (q Queue) mostCrashes(s *Settings) int {
-	if q.Run != nil {
+// mostCrashes returns the largest number of crashes with which a queue is worked as usual. A run fails its queue after
+// MaxCrashes takeovers, so the owner before the last of them must find the item.
+func (s Settings) mostCrashes() int {
+	if s.Runs {
 		return s.MaxCrashes - 1
 	}
 	return s.MaxCrashes
@@ -40,30 +30,13 @@ func (q Queue) mostCrashes(s *Settings) int {
 // items of a dealer without keys have no names. Such a queue waits longer after each crash, so that the other queues of
 // the process make progress.
 func (l *lane) crashed(q Queue, s *Settings, tracksItems bool) time.Duration {
-	if !q.crashed(s) {
+	if !s.TooManyCrashes(q.Crashes) {
 		return 0
 	}
-	l.crash.count = max(l.crash.count, q.Crashes)
-	if l.crash.isolates = tracksItems; l.crash.isolates {
+	if l.isolated = tracksItems; l.isolated {
 		return 0
 	}
-	return s.queuePause(q.Crashes - q.mostCrashes(s))
-}
-
-// alert sends, before a select, one alert per lane if its queue has crashed too often.
-func (k *crash) alert(c *selectCall) {
-	if k.count == 0 || k.alerted {
-		return
-	}
-	k.alerted = true
-	what := "its items are executed one by one, to find the one that ends the process"
-	if !c.capabilities.tracksItems() {
-		what = "the dealer is not Keyed, so the item that ends the process cannot be found, " +
-			"and the queue waits longer after each crash"
-	}
-	c.env.Alert(Alert{Kind: AlertCrashes, Queue: c.selection.Queue.ID, Text: fmt.Sprintf(
-		"%d owners of queue %s in a row were expired before they had executed a page of it: %s",
-		k.count, c.queueID(), what)})
+	return s.queuePause(q.Crashes - s.mostCrashes())
 }
 
 // passTurnLocked ends the turn of a lane that is idle, and makes the lanes due that have waited for the turn.
@@ -73,7 +46,7 @@ func (s *scheduler) passTurnLocked(l *lane) {
 	}
 	s.turn = nil
 	for _, g := range s.grants {
-		if g.lane.crash.isolates && g.lane != l {
+		if g.lane.isolated && g.lane != l {
 			s.enqueueLocked(g.lane)
 		}
 	}
@@ -93,10 +66,10 @@ func (s *scheduler) surviveLocked(l *lane) {
 // endIsolationLocked lets the items of a lane be executed in batches again, when its queue was worked after its last
 // crash.
 func (s *scheduler) endIsolationLocked(l *lane) {
-	if g := l.grant; g.queue.crashed(s.settings) && !g.survived {
+	if g := l.grant; s.settings.TooManyCrashes(g.queue.Crashes) && !g.survived {
 		return
 	}
-	l.crash.isolates, l.crash.count = false, 0
+	l.isolated = false
 	s.offerLocked(l)
 }
 
@@ -166,7 +139,7 @@ func (l *failureLog) deleteStart(ctx context.Context, u update) error {
 // were expired as isolate the queue. With fewer crashes it does nothing: the owner may have left, without being able to
 // delete the record.
 func (l *failureLog) declareDead(c *selectCall) error {
-	if !l.queue.crashed(c.settings) {
+	if !c.settings.TooManyCrashes(l.queue.Crashes) {
 		return nil
 	}
 	dead, err := l.store.Started(c.ctx, l.queue)

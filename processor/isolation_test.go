@@ -33,12 +33,12 @@ func (w *world) grantCrashed(t *testing.T, counts map[string]int, order ...strin
 // queues. Each item has a record until its execution ends. A page without a crash ends this.
 func TestCrashedQueuesAreExecutedOneByOne(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		r, m, told := newRows(w, "a1", "a2", "a3", "b1", "b2", "c1", "c2"), newMemory(), &alertBook{}
+		r, m := newRows(w, "a1", "a2", "a3", "b1", "b2", "c1", "c2"), newMemory()
 		r.takes = time.Second
 		r.bad["a2"] = errBroken
 		s := crashing()
 		s.Retry, s.RetryJitter = 10*time.Second, 0
-		w.start(t, r, processor.Env{Items: failedItems{m}, Alert: told.add}, s)
+		w.start(t, r, processor.Env{Items: failedItems{m}}, s)
 		w.grantCrashed(t, map[string]int{"a": 2, "b": 3, "c": 1}, "a", "b", "c")
 		time.Sleep(500 * time.Millisecond)
 		synctest.Wait()
@@ -60,9 +60,6 @@ func TestCrashedQueuesAreExecutedOneByOne(t *testing.T) {
 			if !w.holding(t, id).Survived {
 				t.Errorf("queue %s has not survived, want Survived", id)
 			}
-		}
-		if got := told.text(); got != "CRASHES of a; CRASHES of b; " {
-			t.Errorf("alerts: %s, want one of each queue that has crashed too often", got)
 		}
 		r.mu.Lock()
 		r.open = append(r.open, "b3", "b4")
@@ -91,8 +88,8 @@ func TestItemThatEndsItsProcessIsDead(t *testing.T) {
 		if n := w.Stats().DeadCount; n != 1 {
 			t.Errorf("%d items died, want 1", n)
 		}
-		if got := told.text(); got != "CRASHES of a; KILLER of a about item a1; " {
-			t.Errorf("alerts: %s, want CRASHES and KILLER", got)
+		if got := told.text(); got != "KILLER of a about item a1; " {
+			t.Errorf("alerts: %s, want KILLER", got)
 		}
 	})
 }
@@ -206,22 +203,17 @@ func (d *failingSelect) Select(ctx context.Context, s processor.Selection) ([]st
 	return d.rows.Select(ctx, s)
 }
 
-// Nothing distinguishes the items of a dealer without keys. Its queue waits after crashes, and an alert reports it
-// (S14).
+// Nothing distinguishes the items of a dealer without keys. Its queue waits after crashes (S14).
 func TestCrashedQueueWithoutKeysWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		told := &alertBook{}
 		d := &dealer{sel: once(map[string][]string{"a": {"a1", "a2"}, "b": {"b1"}})}
 		d.exec = func(_ context.Context, items []string) error { w.note("%v", items); return nil }
 		s := crashing()
 		s.Retry, s.RetryJitter = 4*time.Second, 0
-		w.start(t, d, processor.Env{Alert: told.add}, s)
+		w.start(t, d, processor.Env{}, s)
 		w.grantCrashed(t, map[string]int{"a": 2}, "a", "b")
 		time.Sleep(time.Minute)
 		w.expect(t, "0s [b1]", "4s [a1 a2]")
-		if got := told.text(); got != "CRASHES of a; " {
-			t.Errorf("alerts: %s, want CRASHES", got)
-		}
 		if !w.holding(t, "a").Survived {
 			t.Error("queue a has not survived, want Survived")
 		}
@@ -324,8 +316,8 @@ func TestSweepPassesTheItemThatEndsItsProcess(t *testing.T) {
 			}
 		}
 		w.expect(t, "0s [a2]", "0s [a3]")
-		if got := told.text(); got != "CRASHES of a; KILLER of a about item a1; " {
-			t.Errorf("alerts: %s, want CRASHES and KILLER, once", got)
+		if got := told.text(); got != "KILLER of a about item a1; " {
+			t.Errorf("alerts: %s, want KILLER, once", got)
 		}
 	})
 }

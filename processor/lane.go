@@ -25,7 +25,7 @@ type lane struct {
 	heapIndex int       // in dueLanes; -1 outside
 
 	// What options know of the lane. Their files have the types.
-	crash       crash    // isolation.go
+	isolated    bool     // its items are executed one by one, because its queue has crashed too often (isolation.go)
 	ordering    ordering // order.go
 	paging      paging
 	sampling    sampling // outage.go
@@ -44,7 +44,7 @@ func (l *lane) sweepEnded() bool { return l.sweep != nil && l.sweep.Ended() }
 // NOTSLEEP it may have batches in flight, unless its items are executed one by one, or its sweep has found nothing: an
 // empty select proves the end of a sweep only when nothing is in flight.
 func (l *lane) idle(notSleep bool) bool {
-	waits := l.batches > 0 && (!notSleep || l.crash.isolates || l.sweep != nil && l.sweep.idles)
+	waits := l.batches > 0 && (!notSleep || l.isolated || l.sweep != nil && l.sweep.idles)
 	return !l.selecting && l.page == nil && !waits
 }
 

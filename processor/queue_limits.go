@@ -97,7 +97,7 @@ func (l *lane) full(s *Settings) bool {
 
 // offerLocked makes the page of a lane ready, if a batch of it may start.
 func (s *scheduler) offerLocked(l *lane) {
-	serial := l.batches > 0 && (s.capabilities.Cursored || l.crash.isolates)
+	serial := l.batches > 0 && (s.capabilities.Cursored || l.isolated)
 	if l.page.startable() && !l.full(s.settings) && !serial {
 		s.ready.add(l)
 	}

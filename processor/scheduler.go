@@ -63,7 +63,7 @@ func (s *scheduler) nextSelectLocked(now time.Time) *lane {
 		return nil
 	}
 	l := s.due.first()
-	for l != nil && !l.dueAt.After(now) && l.crash.isolates && s.turn != nil && s.turn != l {
+	for l != nil && !l.dueAt.After(now) && l.isolated && s.turn != nil && s.turn != l {
 		s.due.remove(l)
 		l = s.due.first()
 	}
@@ -83,7 +83,7 @@ func (s *scheduler) nextBatchLocked(now time.Time) (l *lane, size int, m mark) {
 		return nil, 0, ordinary
 	}
 	most := 1
-	if !l.crash.isolates {
+	if !l.isolated {
 		most = s.limiter.atMost(now, s.settings.ExecuteNumber, s.settings, s.grants)
 	}
 	size, m = l.page.peek(most)

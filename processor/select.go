@@ -36,7 +36,7 @@ func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now
 	l.selecting, l.sampling.closes = true, s.outage.closes
 	l.times.selected(now)
 	c.suspect = l.rest.failures > 0
-	if l.crash.isolates {
+	if l.isolated {
 		s.turn = l
 	}
 	c.lane, c.grant = l, l.grant
@@ -92,7 +92,6 @@ func (c *selectCall) perform() error {
 
 // prepare loads what the select depends on, and sets its position and its limit.
 func (c *selectCall) prepare() error {
-	c.lane.crash.alert(c)
 	c.lane.watch.begin(c)
 	if err := c.enter(); err != nil {
 		return err

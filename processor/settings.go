@@ -60,7 +60,7 @@ type Settings struct {
 	// MaxCrashes is the largest Queue.Crashes with which a queue is worked as usual. Beyond it, the processor executes the
 	// items of the queue one by one, and records each in Env.Items before it starts. An item that a crashed owner has
 	// started is dead (S14). If the dealer is neither Keyed nor Cursored, the queue waits longer after each crash
-	// instead. 0 is off. A queue with a Run is worked as usual.
+	// instead. 0 is off. With Runs it is one crash less.
 	MaxCrashes int
 
 	// FailingAfter is the number of failed calls in a row after which the dealer counts as failing: from then on Stats has

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -60,6 +61,12 @@ func aRun(state, columns, values string) string {
 		long + ", '" + state + "'" + values + ")"
 }
 
+// openRun makes a run with one queue that no server has claimed.
+func openRun(deadline string) string {
+	return aRun(runs.Running, ", started_at, deadline_at", ", "+long+", "+deadline) +
+		"; INSERT INTO schedule_run_queue (run_id, queue_id, cursor_value, last_error) VALUES ('TASK', '0', '', '')"
+}
+
 func second(info roster.ServerInfo) func(*testRoster, string, string) {
 	return func(r *testRoster, task, _ string) {
 		info.UUID, info.TaskType, info.Host, info.JudgeDeadInterval = task+":2:00000002", task, task, time.Hour
@@ -86,10 +93,12 @@ func alert(kind string) func(*testRoster, string, string) {
 	}
 }
 
-// inRuns are the settings of task types that work in runs; withTrigger adds a trigger that is never due.
+// inRuns are the settings of task types that work in runs; withTrigger adds a trigger that is never due, and stuck a rule
+// that no worker meets.
 var (
 	inRuns      = center.Settings{Queues: 1, Mode: center.ModeRun}
 	withTrigger = center.Settings{Queues: 1, Mode: center.ModeRun, Cron: "0 0 0 1 1 ? 2099"}
+	stuck       = center.Settings{Queues: 1, Mode: center.ModeRun, RunTimeout: 100 * time.Hour, Require: "disk=ssd"}
 )
 
 // plays has a play for each kind of condition that rows can have. Alerts have one each besides.
@@ -101,8 +110,8 @@ var plays = map[string]play{
 	"QUEUE_FAILING": {rows: queue("failing_since = " + long)},
 	"RUN_FAILED":    {settings: inRuns, rows: aRun(runs.Failed, ", failed_at, finished_at", ", "+long+", "+long)},
 	"RUN_CANCELLED": {settings: inRuns, rows: aRun(runs.Cancelled, ", finished_at", ", "+long)},
-	"RUN_OVERDUE":   {settings: inRuns, rows: aRun(runs.Running, ", started_at, deadline_at", ", "+long+", "+long)},
-	"RUN_STALLED":   {settings: inRuns, rows: aRun(runs.Running, ", started_at, deadline_at", ", "+long+", '2099-01-01 00:00:00.000000'")},
+	"RUN_OVERDUE":   {settings: stuck, rows: openRun("'" + time.Now().UTC().Add(time.Hour).Format(time.DateTime) + "'")},
+	"RUN_STALLED":   {settings: stuck, rows: openRun("'2099-01-01 00:00:00.000000'")},
 	"SLOT_MISSED":   {settings: withTrigger, rows: trigger("missed = 1, missed_at = " + long)},
 	"SLOT_SKIPPED":  {settings: withTrigger, rows: trigger("skipped = 3, skipped_since = " + long)},
 	"TRIGGER_LATE":  {settings: withTrigger, rows: trigger("next_fire_at = " + long)},
@@ -234,7 +243,7 @@ func TestReadersJudgeAlike(t *testing.T) {
 				t.Errorf("%s: want %q, found %q", task, name, all)
 			}
 		}
-		r.workerSeesAlike(found)
+		r.workerSeesAlike()
 	})
 }
 
@@ -537,36 +546,66 @@ func readMetric(text string) sayings {
 	return said
 }
 
-// workerSeesAlike starts a worker of some of the task types. Its rota_conditions and its /readyz name what the doctor finds
-// of them, of the kinds that a process can see without half a minute of failures.
-func (s *testRoster) workerSeesAlike(found sayings) {
+// inWorker are the kinds of conditions that a real worker sees in the rows of their plays.
+var inWorker = []string{"RUN_FAILED", "RUN_OVERDUE", "RUN_STALLED", "SLOT_MISSED", "SLOT_SKIPPED", "TRIGGER_ERROR", "CRASHES", "QUEUE_FAILING"}
+
+// workerSeesAlike starts a worker of the task types of these kinds. Its rota_conditions and its /readyz name what the
+// doctor finds of them, as far as workers raise alerts about it, and the doctor finds what it has found before the worker
+// came. Their endpoint never replies: a reply would be the end of a crash and of a failure.
+func (s *testRoster) workerSeesAlike() {
 	s.Helper()
-	tasks := []string{"run_failed", "slot_missed", "slot_skipped", "trigger_error"}
+	s.exec("CREATE TABLE judge_item (id BIGINT PRIMARY KEY)")
+	s.exec("INSERT INTO judge_item (id) VALUES (2)") // in queue 0
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // the server notices the end of a client only behind its request
+		<-r.Context().Done()
+	}))
+	s.Cleanup(silent.Close) // after the end of the worker
 	var file strings.Builder
 	fmt.Fprintf(&file, "database: '%s'\nhttp: 127.0.0.1:0\ntasks:\n", strings.ReplaceAll(s.url, "'", "''"))
-	for _, task := range tasks {
-		fmt.Fprintf(&file, "  %s:\n    queues: 1\n    mode: RUN\n    dealer:\n      sql:\n        select: SELECT run_id FROM schedule_run WHERE 1 = 0 AND {{mine_hash run_id}} LIMIT {{limit}}\n"+
-			"        execute: DELETE FROM schedule_run WHERE run_id IN ({{keys}})\n        key: run_id\n", task)
-	}
-	writeFile(s.T, filepath.Join(s.dir, "rota.yaml"), file.String())
-	for _, task := range tasks {
+	for _, kind := range inWorker {
+		task := strings.ToLower(kind)
+		fmt.Fprintf(&file, "  %s:\n    queues: 1\n    batch_timeout: 1h\n    dealer:\n      sql:\n        select: SELECT id FROM judge_item WHERE {{mine id}} LIMIT {{limit}}\n"+
+			"        execute: DELETE FROM judge_item WHERE id IN ({{keys}})\n        key: id\n      http:\n        url: %s/{{id}}\n        each: true\n", task, silent.URL)
 		s.exec("DELETE FROM schedule_server WHERE task_type = '" + task + "'")
 	}
+	writeFile(s.T, filepath.Join(s.dir, "rota.yaml"), file.String())
 	p := startWorker(s.T, s.dir)
-	want := sayings{}
-	var kinds []string
-	for _, task := range append(tasks, "history_lost") { // every server tells of a loss
-		want[task] = found[task]
-		kinds = append(kinds, strings.TrimPrefix(found[task][0], "PROBLEM "))
-	}
-	slices.Sort(kinds)
-	var seen sayings
-	ready := ""
+	differs := "it is not ready"
+	defer func() {
+		if s.Failed() {
+			s.Log(differs)
+		}
+	}()
 	eventually(s.T, "the worker sees what the doctor finds", func() bool {
 		if p.address() == "" || status(s.T, p.address(), "/readyz") != http.StatusOK {
 			return false
 		}
-		seen, ready = readMetric(body(s.T, p.address(), "/metrics")), strings.TrimSpace(body(s.T, p.address(), "/readyz"))
-		return cmp.Equal(want, seen) && ready == "ok; this process sees "+strings.Join(kinds, ", ")
+		found, names := s.alertsFound()
+		for _, kind := range inWorker {
+			if !slices.ContainsFunc(found[strings.ToLower(kind)], func(said string) bool { return strings.HasSuffix(said, " "+kind) }) {
+				s.Fatalf("with the worker the doctor finds %q, want %s", found, kind)
+			}
+		}
+		ready := strings.TrimSpace(body(s.T, p.address(), "/readyz"))
+		differs = cmp.Diff(found, readMetric(body(s.T, p.address(), "/metrics"))) + cmp.Diff("ok; this process sees "+names, ready)
+		return differs == ""
 	})
+}
+
+// alertsFound returns what the doctor finds of the task types of a worker, and of a loss of history, which every server
+// sees, as far as workers raise alerts about it, and the kinds.
+func (s *testRoster) alertsFound() (found sayings, names string) {
+	s.Helper()
+	findings := slices.DeleteFunc(s.diagnose(), func(c condition.Condition) bool {
+		return condition.KindOf(c.Kind).Alert == condition.Silent || c.Kind != condition.HistoryLost.Name && !slices.Contains(inWorker, strings.ToUpper(c.TaskType))
+	})
+	var kinds []string
+	for _, t := range (ops.Judgement{Findings: findings}).Tallies() {
+		if !slices.Contains(kinds, t.Kind) {
+			kinds = append(kinds, t.Kind)
+		}
+	}
+	slices.Sort(kinds)
+	return tallies(findings), strings.Join(kinds, ", ")
 }

@@ -201,6 +201,12 @@ var serverMutants = []mutant{
 		"TestDataAlertsOfQueuesThatAreNotWorked",
 	},
 	{
+		"S16", "a worker sees crashes that the doctor does not find",
+		"checkCrashes", "!most.TooManyCrashes(q.Crashes)",
+		"!most.TooManyCrashes(q.Crashes + 1)",
+		"TestCrashesAreSeenAndEnd",
+	},
+	{
 		"S16", "a success ends no alert of crashes",
 		"ResetCrashes", "if err == nil && reset {",
 		"if false {",
@@ -304,8 +310,8 @@ var serverMutants = []mutant{
 	},
 	{
 		"S14", "two items are executed alone at the same time",
-		"nextSelectLocked", "l.crash.isolates && s.turn != nil && s.turn != l {",
-		"false && l.crash.isolates && s.turn != nil && s.turn != l {",
+		"nextSelectLocked", "l.isolated && s.turn != nil && s.turn != l {",
+		"false && l.isolated && s.turn != nil && s.turn != l {",
 		"TestTurnIsPassedOn|TestCrashedQueuesAreExecutedOneByOne",
 	},
 	{
@@ -340,7 +346,7 @@ var serverMutants = []mutant{
 	},
 	{
 		"S14", "the item that has ended its process is executed again",
-		"declareDead", "if !l.queue.crashed(c.settings) {",
+		"declareDead", "if !c.settings.TooManyCrashes(l.queue.Crashes) {",
 		"if l.queue.crashed(c.settings) {",
 		"TestItemThatEndsItsProcessIsDead",
 	},

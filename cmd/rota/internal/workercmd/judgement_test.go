@@ -90,14 +90,15 @@ func (d sickCounter) CountStrays(context.Context, processor.Selection) (processo
 
 // unseen are the kinds that a process may see and that this test does not make, with the reason.
 var unseen = map[string]string{
-	"QUEUE_FAILING": "a bubble has no year that SQLite's views know, so the doctor takes the worker for overdue; TestReadersJudgeAlike has it",
-	"CRASHES":       "another process must end in the middle of a call; TestReadersJudgeAlike has it", "KILLER": "likewise, and it is over at once",
-	"LATE_REPLIES": "the link to the database must be slow", "NO_HINTS": "SQLite has no hints", "FENCE_WAIT": "SQLite has one transaction at a time",
-	"UNREACHABLE": "a data database must be away", "REFUSED": "the process that sees it ends",
-	"OUTAGE": "the bubble ends too soon: FAILING says it where no item ends", "RUN_OVERDUE": "TestReadersJudgeAlike has it", "RUN_STALLED": "TestReadersJudgeAlike has it",
-	"SLOT_MISSED": "TestReadersJudgeAlike has it", "SLOT_SKIPPED": "TestReadersJudgeAlike has it", "TRIGGER_ERROR": "TestReadersJudgeAlike has it",
-	"TRIGGER_LATE": "a worker that sees it fires the trigger", "HISTORY_LOST": "TestReadersJudgeAlike has it",
+	"QUEUE_FAILING": "a bubble has no year that SQLite's views know, so the doctor takes the worker for overdue; TestReadersJudgeAlike has a worker that sees it",
+	"CRASHES":       inRows, "RUN_OVERDUE": inRows, "RUN_STALLED": inRows, "SLOT_MISSED": inRows, "SLOT_SKIPPED": inRows, "TRIGGER_ERROR": inRows, "HISTORY_LOST": inRows,
+	"KILLER": "it is over at once", "TRIGGER_LATE": "a worker that sees it fires the trigger",
+	"LATE_REPLIES": "the link to the database must be slow; manager.TestWorkerWhoseRepliesComeLate has it", "REFUSED": "the process that sees it ends",
+	"NO_HINTS": "SQLite has no hints", "FENCE_WAIT": "SQLite has one transaction at a time", "UNREACHABLE": "a data database must be away",
 }
+
+// inRows is the reason of kinds that only rows can have without hours or a crash.
+const inRows = "TestReadersJudgeAlike has a worker that sees it in rows"
 
 // sickTasks returns a task type for each fault, by the name of its kind where there is one.
 func sickTasks() []manager.Task {
@@ -118,6 +119,7 @@ func sickTasks() []manager.Task {
 		manager.Serve("healthy", none, two),
 		manager.Serve("standby", none, manager.Settings{Queues: 1}),
 		manager.Serve("failing", sick{execute: fails}, two),
+		manager.Serve("outage", sickKeyed{sick{execute: fails}}, manager.Settings{Queues: 2, FetchNumber: 10, ExecuteNumber: 10, FailingAfter: 1_000_000}),
 		manager.Serve("stalled", sick{execute: hangs}, two),
 		manager.Serve("no_effect", sickKeyed{}, two),
 		manager.Serve("limit", selects(func(s processor.Selection) []string { return page(s, 50*s.Limit) }), two),
