@@ -132,6 +132,11 @@ func (v *view) mayChange(ctx context.Context, right Right, c *change) error {
 			return errNotAllowed
 		}
 	}
+	for _, taskType := range c.Reads {
+		if !v.viewer.Actor.may(Look, taskType) {
+			return errNotAllowed
+		}
+	}
 	if !c.Everywhere {
 		return nil
 	}

@@ -67,6 +67,9 @@ func prepareVerb(ctx context.Context, v *viewer, form url.Values, verb *ops.Verb
 		c.hide("step", "show")
 		return c, err
 	}
+	if planned.Exact != nil {
+		call = verb.CallOf(planned.Exact)
+	}
 	c.hideCall(call)
 	if version != planned.Version {
 		return c, fmt.Errorf("%s: %w", planned.Objects[0].Name, errChanged)
@@ -115,7 +118,7 @@ func (c *change) askFor(ctx context.Context, v *viewer, call *ops.Call, version 
 		default:
 			f := formField{
 				Name: a.Name, Label: labelOf(a), Value: strings.Join(values, ", "), Help: a.Help, Choices: a.Choices,
-				Long: a.Long, Required: a.Required(), Fixed: a.Ask && a.Required() && version != "0",
+				Long: a.Long, Required: a.Required(), Fixed: a.Ask && a.Required() && version != "" && version != "0",
 			}
 			if a.Key != "" {
 				f.Placeholder = a.Default
@@ -145,7 +148,7 @@ func (c *change) hideCall(call *ops.Call) {
 	for _, a := range call.Verb.Args {
 		switch {
 		case a.CommandOnly:
-		case a.Names != "" && c.Objects[0].ID != "":
+		case a.Names != "" && !a.Ask && c.Objects[0].ID != "":
 			objects := c.Objects
 			if a.Type.Kind() != reflect.Slice {
 				objects = objects[:1] // one run of a graph stands for it

@@ -72,3 +72,63 @@ func TestGraphOfRuns(t *testing.T) {
 		t.Errorf("the question about a single run asks for more:\n%s", got.body)
 	}
 }
+
+// The page of a run that has not begun makes it wait for another run. The form asks for that run, and what was shown is
+// what is done, also if a newer run of its task type was made meanwhile.
+func TestRunWaitsForAnother(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: func(r *http.Request) (console.Actor, error) {
+		a, err := allowed(r)
+		if rights := r.Header.Get("Test-Actor"); rights != "" { // nothing but these
+			a.May = func(right console.Right, task string) bool { return strings.Contains(rights+" ", string(right)+"/"+task+" ") }
+		}
+		return a, err
+	}})
+	s.define("load", center.Settings{Queues: 1, Mode: center.ModeRun})
+	s.define("report", center.Settings{Queues: 1, Mode: center.ModeRun})
+	submit := func(task string) string {
+		s.Helper()
+		id, _, err := ops.New(s.center).Runs().Submit(t.Context(), task, runs.Submission{})
+		s.must(err)
+		return id
+	}
+	load, report := submit("load"), submit("report")
+	if page := s.get("/run?run=" + report); !strings.Contains(page.body, `href="run-depend?run=`+report+`"`) {
+		t.Errorf("the page of a run lacks the button:\n%s", page.body)
+	}
+	asked := s.do(request(http.MethodGet, "/run-depend?run="+report))
+	if !strings.Contains(asked.body, `<input name="upstream" value="" required>`) || strings.Contains(asked.body, `role="alert"`) {
+		t.Errorf("the form does not ask for the other run:\n%s", asked.body)
+	}
+	form := s.formOf("run-depend?run=" + report)
+	for upstream, want := range map[string]string{"nobody": "find run nobody", "": "the run to wait for is missing"} {
+		form.Set("upstream", upstream)
+		if got := s.do(post("run-depend", form)); got.code == http.StatusOK || !strings.Contains(got.body, want) || !strings.Contains(got.body, `name="upstream"`) {
+			t.Errorf("upstream %q: status %d, want the form with %q:\n%s", upstream, got.code, want, got.body)
+		}
+	}
+	form.Set("upstream", "load")
+	shown := s.do(post("run-depend", form))
+	for _, want := range []string{"It begins when that run has succeeded, too.", "Let run " + s.run(report).Key + " of report wait for run " + s.run(load).Key + " of load?", `name="upstream" value="` + load + `"`} {
+		if shown.code != http.StatusOK || !strings.Contains(shown.body, want) {
+			t.Errorf("the question: status %d, lacks %q:\n%s", shown.code, want, shown.body)
+		}
+	}
+	newer := submit("load")
+	form.Set("upstream", load) // as the form of the question has it
+	for _, test := range []struct{ actor, upstream string }{
+		{"bob:look/report look/load operate/load", load}, {"bob:look/report operate/report", load}, {"bob:look/report operate/report", "nobody"},
+	} {
+		denied := post("run-depend", confirmed(values("run", report, "upstream", test.upstream)))
+		denied.Header.Set("Test-Actor", test.actor)
+		if got := s.do(denied); got.code != http.StatusForbidden || strings.Contains(got.body, "nobody") {
+			t.Errorf("%s: status %d, want 403: %s", test.actor, got.code, got.body)
+		}
+	}
+	if got := s.do(post("run-depend", confirmed(form))); got.code != http.StatusSeeOther || s.run(report).State != runs.Waiting {
+		t.Fatalf("status %d, the run is %s: %s", got.code, s.run(report).State, got.body)
+	}
+	if page := s.get("/run?run=" + report); !strings.Contains(page.body, load) || strings.Contains(page.body, newer) {
+		t.Errorf("the run does not wait for the run that was shown:\n%s", page.body)
+	}
+}

@@ -100,6 +100,9 @@ type runPage struct {
 	Durations durations
 }
 
+// Waits reports whether the run may be made to wait for another one.
+func (p runPage) Waits() bool { return p.State == runs.Waiting || p.State == runs.Ready }
+
 // graphRow is a run of the graph of dependencies.
 type graphRow struct {
 	runs.Run

@@ -25,6 +25,13 @@ type Change struct {
 	Version   string   // of what was read, to notice later changes; "0" if nothing exists yet; empty if they do not matter
 	Objects   []Object // what it is done to, at least one
 
+	// Reads are task types whose runs it shows besides: the right to look is needed for each. An empty name is all.
+	Reads []string
+
+	// Exact is the operation with ids in the place of names that may soon stand for something else. Nil is the operation
+	// that was prepared.
+	Exact Operation
+
 	// List says that the objects are a list for programs, even if there is one.
 	List bool
 

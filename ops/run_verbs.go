@@ -235,7 +235,7 @@ func (a ResumeRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 // DependRun makes a run that waits also wait for another one.
 type DependRun struct {
 	Run      string `arg:"RUN" of:"open run" json:"-"`
-	Upstream string `arg:"UPSTREAM" of:"run" json:"-"`
+	Upstream string `arg:"UPSTREAM" of:"run" ask:"yes" json:"-" help:"its id, or a task type, which stands for its newest run"`
 }
 
 var dependRun = verb[DependRun](Verb{
@@ -249,28 +249,35 @@ directly or through others, is refused, and the error names the way.
 RUN and UPSTREAM are ids of runs, or task types, which stand for their newest
 runs.`,
 	Example: `  rota run depend report 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c`,
-	NoPage:  "it names two runs, and the page of a run shows one",
 })
 
 // Prepare implements Operation.
 func (a DependRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	if a.Run == "" || a.Upstream == "" {
-		return nil, missing("the run and its upstream")
+	if a.Run == "" {
+		return nil, missing("the run")
 	}
 	r, err := c.Runs().Find(ctx, a.Run)
 	if err != nil {
 		return nil, err
 	}
-	up, err := c.Runs().Find(ctx, a.Upstream)
-	if err != nil {
-		return nil, err
-	}
+	var up runs.Record
 	change := runVerb{
-		Verb: dependRun, past: "made to wait for " + nameOfRun(up.Run),
+		Verb: dependRun, past: "made to wait for another",
 		one: func(rs *runs.Runs, ctx context.Context, id, actor string) error {
 			return rs.Depend(ctx, id, up.ID, actor)
 		},
-	}.change(c, r, "Make a run wait:")
+	}.change(c, r, "")
+	change.Title = fmt.Sprintf("Let run %s of %s wait for another run", r.Key, r.TaskType)
+	if a.Upstream == "" {
+		return change, missing("the run to wait for")
+	}
+	if up, err = c.Runs().Find(ctx, a.Upstream); err != nil {
+		change.Reads = []string{""} // the error tells what there is
+		return change, err
+	}
+	change.Title = fmt.Sprintf("Let run %s of %s wait for run %s of %s", r.Key, r.TaskType, up.Key, up.TaskType)
+	change.Objects[0].Past, change.Reads = "made to wait for "+nameOfRun(up.Run), []string{up.TaskType}
+	change.Exact = DependRun{Run: r.ID, Upstream: up.ID}
 	if up.Ended() && up.State != runs.Success {
 		change.Warnings = []string{nameOfRun(up.Run) + " is " + up.State + ": the run fails at once."}
 	}
