@@ -80,7 +80,9 @@ func TestRunWaitsForAnother(t *testing.T) {
 	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: func(r *http.Request) (console.Actor, error) {
 		a, err := allowed(r)
 		if rights := r.Header.Get("Test-Actor"); rights != "" { // nothing but these
-			a.May = func(right console.Right, task string) bool { return strings.Contains(rights+" ", string(right)+"/"+task+" ") }
+			a.May = func(right console.Right, task string) bool {
+				return strings.Contains(rights+" ", string(right)+"/"+task+" ")
+			}
 		}
 		return a, err
 	}})
@@ -109,7 +111,7 @@ func TestRunWaitsForAnother(t *testing.T) {
 	}
 	form.Set("upstream", "load")
 	shown := s.do(post("run-depend", form))
-	for _, want := range []string{"It begins when that run has succeeded, too.", "Let run " + s.run(report).Key + " of report wait for run " + s.run(load).Key + " of load?", `name="upstream" value="` + load + `"`} {
+	for _, want := range []string{"It begins when the other run has succeeded, too.", "The other run " + load + " (load) is READY.", "Let run " + s.run(report).Key + " of report wait for run " + s.run(load).Key + " of load?", `name="upstream" value="` + load + `"`} {
 		if shown.code != http.StatusOK || !strings.Contains(shown.body, want) {
 			t.Errorf("the question: status %d, lacks %q:\n%s", shown.code, want, shown.body)
 		}

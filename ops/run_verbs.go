@@ -241,8 +241,8 @@ type DependRun struct {
 var dependRun = verb[DependRun](Verb{
 	Name: "run depend", Right: RightOperate,
 	Short: "Make a run that has not begun wait for another one",
-	Effect: "It begins when that run has succeeded, too. If that run does not succeed, it fails. If that run has ended " +
-		"already, this holds at once.",
+	Effect: "It begins when the other run has succeeded, too. If the other run does not succeed, it fails. If the other " +
+		"run has ended already, this holds at once.",
 	Help: `The run must be WAITING or READY. A run that would then wait for itself,
 directly or through others, is refused, and the error names the way.
 
@@ -278,8 +278,11 @@ func (a DependRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	change.Title = fmt.Sprintf("Let run %s of %s wait for run %s of %s", r.Key, r.TaskType, up.Key, up.TaskType)
 	change.Objects[0].Past, change.Reads = "made to wait for "+nameOfRun(up.Run), []string{up.TaskType}
 	change.Exact = DependRun{Run: r.ID, Upstream: up.ID}
+	state := nameOfRun(up.Run) + " is " + up.DisplayState()
 	if up.Ended() && up.State != runs.Success {
-		change.Warnings = []string{nameOfRun(up.Run) + " is " + up.State + ": the run fails at once."}
+		change.Warnings = []string{state + ": the run fails at once."}
+	} else {
+		change.Says = append(change.Says, "The other "+state+".")
 	}
 	return change, nil
 }
