@@ -3,7 +3,9 @@ package runs
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
+	"strings"
 
 	"github.com/dutyrota/rota/internal/roster"
 )
@@ -63,4 +65,27 @@ func (rs *Runs) CleanStaleRead(ctx context.Context, run string) (deleted int, er
 // DeleteStaleRead is the last step of Clean, which has read the run a moment ago.
 func (rs *Runs) DeleteStaleRead(ctx context.Context, id string) (int, error) {
 	return deleteRuns(ctx, rs.db, []string{id})
+}
+
+// ExplainList returns the database's plan for List.
+func (rs *Runs) ExplainList(ctx context.Context, f Filter, limit int) (plan string, err error) {
+	query, args := rs.listQuery(f, limit)
+	explain := "EXPLAIN "
+	if rs.db.Name == "sqlite" {
+		explain = "EXPLAIN QUERY PLAN "
+	}
+	err = rs.db.Each(ctx, func(rows *sql.Rows) error {
+		names, err := rows.Columns()
+		cells, into := make([]sql.NullString, len(names)), make([]any, len(names))
+		for i := range cells {
+			into[i] = &cells[i]
+		}
+		err = cmp.Or(err, rows.Scan(into...))
+		for _, c := range cells {
+			plan += c.String + " "
+		}
+		plan += "\n"
+		return err
+	}, explain+strings.Replace(query, "{columns}", "*", 1), args...)
+	return plan, err
 }

@@ -57,6 +57,18 @@ func (r Record) Queues() int64 {
 // List lists the latest runs of this own_sign that the filter selects, the newest first, at most limit. It is one
 // statement.
 func (rs *Runs) List(ctx context.Context, f Filter, limit int) ([]Record, error) {
+	query, args := rs.listQuery(f, limit)
+	list, err := sqldb.Records[Record](ctx, rs.db, query, args...)
+	for i := range list {
+		if r := &list[i]; r.State == Running {
+			r.ItemsDone, r.ItemsFailed, r.ItemsAtLeast = r.SweptDone, r.SweptFailed, r.SweptLoose > 0
+			r.Message = cmp.Or(r.Message, r.QueueError)
+		}
+	}
+	return list, sqldb.Wrap(err, "list the runs")
+}
+
+func (rs *Runs) listQuery(f Filter, limit int) (query string, args []any) {
 	w := sqldb.Where{Args: []any{rs.ownSign}}
 	w.Equal("run_id", f.RunID)
 	w.Equal("task_type", f.TaskType)
@@ -64,7 +76,7 @@ func (rs *Runs) List(ctx context.Context, f Filter, limit int) ([]Record, error)
 	w.Equal("backfill_id", f.Backfill)
 	w.Equal("trigger_name", f.Trigger)
 	w.Equal("graph_name", f.Name)
-	list, err := sqldb.Records[Record](ctx, rs.db, fmt.Sprintf(`SELECT {columns} FROM (
+	return fmt.Sprintf(`SELECT {columns} FROM (
 		SELECT r.*, t.queues_pending, t.queues_running, t.queues_done, t.queues_failed, t.queues_cancelled,
 			t.swept_done, t.swept_failed, t.swept_at_least, t.queue_error, {now} AS database_time
 		FROM schedule_run r JOIN (SELECT p.run_id,
@@ -78,14 +90,7 @@ func (rs *Runs) List(ctx context.Context, f Filter, limit int) ([]Record, error)
 				COALESCE(MAX(CASE WHEN q.state IN ('PENDING', 'RUNNING') THEN q.last_error END), '') AS queue_error
 			FROM (SELECT run_id FROM schedule_run WHERE own_sign = ?%s ORDER BY run_id DESC LIMIT %d) p
 			LEFT JOIN schedule_run_queue q ON q.run_id = p.run_id GROUP BY p.run_id) t ON t.run_id = r.run_id
-		) x ORDER BY run_id DESC`, w.Text, max(limit, 1)), w.Args...)
-	for i := range list {
-		if r := &list[i]; r.State == Running {
-			r.ItemsDone, r.ItemsFailed, r.ItemsAtLeast = r.SweptDone, r.SweptFailed, r.SweptLoose > 0
-			r.Message = cmp.Or(r.Message, r.QueueError)
-		}
-	}
-	return list, sqldb.Wrap(err, "list the runs")
+		) x ORDER BY run_id DESC`, w.Text, max(limit, 1)), w.Args
 }
 
 // Find returns the run with the given id, or the newest run of the task type or else of the graphs with the given name.

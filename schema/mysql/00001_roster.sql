@@ -618,7 +618,8 @@ CREATE TABLE IF NOT EXISTS schedule_run (
     UNIQUE KEY uq_schedule_run_key (task_type, own_sign, run_key),           -- one run per key
     INDEX idx_schedule_run_state (task_type, own_sign, state, scheduled_at), -- the open runs of a task type
     INDEX idx_schedule_run_trigger (task_type, own_sign, trigger_name, state, scheduled_at), -- the successes of a trigger after a failure
-    INDEX idx_schedule_run_backfill (backfill_id, state)                     -- the runs of a backfill
+    INDEX idx_schedule_run_backfill (backfill_id, state),                    -- the runs of a backfill
+    INDEX idx_schedule_run_graph (graph_name, run_id)                        -- the newest run of the graphs with a name
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- The queues that a run sweeps, as they were when the run was opened.

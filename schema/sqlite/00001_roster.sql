@@ -620,6 +620,7 @@ CREATE TABLE schedule_run (
 CREATE INDEX idx_schedule_run_state ON schedule_run (task_type, own_sign, state, scheduled_at); -- the open runs of a task type
 CREATE INDEX idx_schedule_run_trigger ON schedule_run (task_type, own_sign, trigger_name, state, scheduled_at); -- the successes of a trigger after a failure
 CREATE INDEX idx_schedule_run_backfill ON schedule_run (backfill_id, state); -- the runs of a backfill
+CREATE INDEX idx_schedule_run_graph ON schedule_run (graph_name, run_id); -- the newest run of the graphs with a name
 
 -- The queues that a run sweeps, as they were when the run was opened.
 CREATE TABLE schedule_run_queue (
