@@ -136,7 +136,7 @@ func TestScenarios(t *testing.T) {
 
 // TestHistories plays random histories, for as long as ROTA_SIM says, which is a duration; without it, for ten seconds.
 // Each has the seed after that of the one before; ROTA_SIM_SEED is the first one. It ends at the first history that
-// breaks a rule, makes that shorter, and writes it into the directory ROTA_SIM_DIR.
+// breaks a rule, makes that shorter unless ROTA_SIM_SHRINK is 0, and writes it into the directory ROTA_SIM_DIR.
 func TestHistories(t *testing.T) {
 	limit, err := time.ParseDuration(cmp.Or(os.Getenv("ROTA_SIM"), "10s"))
 	if err != nil {
@@ -154,7 +154,9 @@ func TestHistories(t *testing.T) {
 		played, lasted, statements = played+1, lasted+r.lasted, statements+r.statements
 		if len(r.broken) > 0 {
 			t.Logf("seed %d breaks %s", seed, r.broken[0]) // a shorter history may break it in another way
-			h, r = shrink(t, h, r, time.Now().Add(limit/2))
+			if os.Getenv("ROTA_SIM_SHRINK") != "0" {
+				h, r = shrink(t, h, r, time.Now().Add(limit/2))
+			}
 			t.Errorf("seed %d: %s\n%s\n%s", seed, strings.Join(r.broken, "\n"), h, r.write(t, h, seed))
 			break
 		}

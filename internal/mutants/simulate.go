@@ -1,0 +1,59 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"time"
+)
+
+// histories is the test of package sim that plays random histories.
+const histories = "TestHistories"
+
+// simulator plays random histories with the package in a directory.
+type simulator struct{ dir string }
+
+// simulate plays random histories with the broken rule, which restore mends. The mutant is caught if a history breaks a
+// rule of the oracle that it does not break on the code as it is, in three plays. A panic and a play without an end
+// count for nothing: no oracle has said what is wrong.
+func (m mutant) simulate(s simulator, sim time.Duration, restore func() error) (string, error) {
+	out, failed := s.play(sim, "ROTA_SIM_SHRINK=0")
+	if err := restore(); err != nil {
+		return "", err
+	}
+	if err := m.noTest(out); err != nil {
+		return "", err
+	}
+	seed, rule := brokenRule(out)
+	switch {
+	case failed == nil:
+		return survived, nil
+	case rule == "":
+		return survived + ", but no history ended: " + firstFailure(out), nil
+	}
+	out, failed = s.play(time.Nanosecond, "ROTA_SIM_SEED="+seed) // one history
+	if _, same := brokenRule(out); failed != nil {
+		return survived + ": the history of " + seed + " breaks " + same + " without the mutant, too", nil
+	}
+	return "caught: seed " + seed + " breaks " + rule, nil
+}
+
+// play plays random histories for so long.
+func (s simulator) play(sim time.Duration, environment string) (string, error) {
+	count := "-count=1"
+	if sim < time.Second {
+		count = "-count=3"
+	}
+	return goTest(s.dir, []string{"ROTA_SIM=" + sim.String(), environment}, sim+2*time.Minute, "-run", "^"+histories+"$", count)
+}
+
+var breaks = regexp.MustCompile(`: seed (\d+) breaks (.+)`)
+
+// brokenRule returns the first rule of the oracle that a history breaks, and the seed of the history. Both are "" if no
+// history breaks a rule: a play that could not be played says so in the place of a rule.
+func brokenRule(out string) (seed, rule string) {
+	found := breaks.FindStringSubmatch(out)
+	if found == nil || strings.HasPrefix(found[2], "the play itself") {
+		return "", ""
+	}
+	return found[1], found[2]
+}
