@@ -27,7 +27,6 @@ var dataScenarios = []scenario{
 	{name: "data-pause-before-commit", play: pauseWithShardHeld, shards: 3, threads: 1, quick: true},
 	{name: "data-vanish-before-commit", play: vanishWithShardHeld, shards: 3, proxied: true, idleTx: 5 * time.Second},
 	{name: "data-rolling-restart", play: rollingRestart, kinds: everywhere, shards: 3, quick: true},
-	{name: "data-cursor-rolling-restart", play: rollingRestart, kinds: everywhere, shards: 3, variant: inOrder},
 	{name: "data-cursor-pause-before-commit", play: pauseWithShardHeld, shards: 3, threads: 1, variant: inOrder},
 	{name: "data-replies-lost-at-random", play: shardRepliesLost, shards: 3, proxied: true},
 	{name: "data-partition-of-shard", play: shardPartitioned, shards: 3, proxied: true, reply: shardReply},

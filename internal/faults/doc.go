@@ -72,6 +72,11 @@
 // back leaves no other trace. The clock of the database must be the clock of this host, as it is with the servers of
 // package testdb.
 //
+// A pair of an option and a fault is played here only if a real process, server, driver, disk or row lock can make a
+// difference: a process that is killed or stopped, a transaction that holds a row, an engine that fails over. The other
+// pairs, such as NOTSLEEP or a cursor with an orderly restart, with lost replies or with a partition, are in the
+// histories of internal/sim.
+//
 // A general checker of linearizability, such as porcupine, would search for an order of the calls. Here the database
 // has recorded the order. Plain comparisons suffice, and they can name what they find.
 package faults

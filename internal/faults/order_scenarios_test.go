@@ -24,12 +24,7 @@ var orderScenarios = []scenario{
 	{name: "order-kill", play: kill, variant: orderly, kinds: everywhere, quick: true, review: keysInOrder},
 	{name: "order-kill-before-commit", play: killBeforeCommit, variant: orderlyAll, review: keysInOrder},
 	{name: "order-pause-in-item", play: pauseInItem, variant: orderlyAll, threads: 1, review: keysInOrder},
-	{name: "order-rolling-restart", play: rollingRestart, variant: orderlyAll, kinds: everywhere, review: keysInOrder},
 	{name: "order-notsleep-kill", play: kill, variant: orderlyOn, review: keysInOrder},
-	{
-		name: "order-replies-lost-at-random", play: repliesLostAtRandom, variant: orderlyOn, proxied: true, quick: true,
-		review: keysInOrder,
-	},
 }
 
 // keysPerQueue is how many order keys the items of a queue have. It is even, so that the two halves of a split queue

@@ -15,7 +15,6 @@ import (
 var reserveScenarios = []scenario{
 	{name: "reserved-beside-a-stop", play: reservedBesideAStop, idle: true, returns: patience},
 	{name: "reserved-in-a-pause", play: reservedInAPause, kinds: everywhere, quick: true, returns: patience},
-	{name: "reserved-in-vain", play: reservedInVain, kinds: everywhere, quick: true, returns: 3 * time.Second},
 	{name: "reserved-for-two", play: reservedForTwo, kinds: everywhere, returns: patience},
 	{
 		name: "reserved-before-the-clock-is-set-back", play: reservedAfterNow, kinds: everywhere, returns: patience,
@@ -126,19 +125,6 @@ func reservedInAPause(s *stage) {
 	s.works(20)
 	s.launchAs(webName(0))
 	s.launchAs(webName(1))
-	s.rest()
-}
-
-// reservedInVain: the worker does not return. The others get its queues when the time is over, and not only with the
-// next audit.
-func reservedInVain(s *stage) {
-	named := s.startNamed()
-	from := time.Now()
-	s.leaveReserved(named[0])
-	s.awaitBalance()
-	if took := time.Since(from); took > s.returns+20*time.Second {
-		s.t.Errorf("the queues had an owner %s after the worker left, want %s and a few heartbeats", took, s.returns)
-	}
 	s.rest()
 }
 

@@ -17,7 +17,6 @@ var resizeScenarios = []scenario{
 	{name: "split-replies-lost", play: replyLostAtResizing, proxied: true, quick: true},
 	{name: "split-pause-in-item", play: splitBesidePause, kinds: everywhere, threads: 1},
 	{name: "split-pause-before-commit", play: splitBesideHeldRow, threads: 1},
-	{name: "split-rolling-restart", play: splitInRestart},
 	{name: "split-cursor", play: splitUnderKillOnly, variant: inOrder, kinds: everywhere, quick: true},
 	{name: "split-notsleep", play: splitUnderKill, variant: notSleep},
 	{name: "split-order", play: splitUnderKill, variant: orderly, review: keysInOrder},
@@ -141,10 +140,4 @@ func splitBesideHeldRow(s *stage) {
 	s.wake(w, from)
 	s.resized(2 * queues)
 	s.works(20)
-}
-
-func splitInRestart(s *stage) {
-	s.resize(2 * queues)
-	rollingRestart(s)
-	s.resized(2 * queues)
 }

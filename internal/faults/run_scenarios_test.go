@@ -25,11 +25,6 @@ var runScenarios = []scenario{
 	{name: "run-replies-lost-at-random", play: inRun(loseReplies), variant: sweeping, proxied: true},
 	{name: "run-cursor-kill", play: inPreparedRun(killInItem), variant: tracking, idle: true, kinds: everywhere},
 	{name: "run-cursor-kill-before-commit", play: inPreparedRun(killAtCommit), variant: tracking, idle: true},
-	{name: "run-cursor-rolling-restart", play: inPreparedRun(rollingRestartInRun), variant: tracking, idle: true},
-	{
-		name: "run-cursor-replies-lost-at-random", play: inPreparedRun(loseReplies), variant: tracking, idle: true,
-		proxied: true, quick: true,
-	},
 }
 
 // inRun plays a fault in the middle of a run, which must still succeed.

@@ -26,16 +26,11 @@ const (
 var variantScenarios = []scenario{
 	{name: "notsleep-kill", play: kill, variant: notSleep, kinds: everywhere, quick: true},
 	{name: "notsleep-pause-in-item", play: pauseInItem, variant: notSleep, threads: 1},
-	{name: "notsleep-rolling-restart", play: rollingRestart, variant: notSleep},
-	{name: "notsleep-replies-lost-at-random", play: repliesLostAtRandom, variant: notSleep, proxied: true},
 	{name: "cursor-kill", play: kill, variant: inOrder, kinds: everywhere, quick: true},
 	{name: "cursor-kill-before-commit", play: killBeforeCommit, variant: inOrder},
 	{name: "cursor-pause-in-item", play: pauseInItem, variant: inOrder, threads: 1},
 	{name: "cursor-pause-before-commit", play: pauseBeforeCommit, variant: inOrder, threads: 1},
-	{name: "cursor-rolling-restart", play: rollingRestart, variant: inOrder, kinds: everywhere},
-	{name: "cursor-replies-lost-at-random", play: repliesLostAtRandom, variant: inOrder, proxied: true, quick: true},
 	{name: "cursor-commit-under-way", play: commitUnderWay, variant: inOrder, proxied: true},
-	{name: "cursor-partition-of-one", play: partitionOfOne, variant: inOrder, proxied: true},
 }
 
 func (v variant) apply(s *manager.Settings) {
