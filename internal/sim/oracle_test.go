@@ -38,6 +38,7 @@ import (
 //	late          a trigger waits for its next slot, and not for a later one
 //	shared        no two queues have an item in a data database at once
 //	told          somebody is told of a fault that lasts, by name (drill_test.go)
+//	placed        the queues obey a rule that an operator has set at rest (place_test.go)
 //
 // "at once", "two owners", "by itself", "loss", "passed", "born" and "shared" hold at each moment, the others at the
 // end.

@@ -38,7 +38,7 @@ func play(t *testing.T, h *history) (r result) {
 			w.breaks("the play itself: %v", err)
 			return
 		}
-		for _, phase := range []func() error{o.rest, o.quiet, o.slots, o.drill, o.rest, o.verdict} {
+		for _, phase := range []func() error{o.rest, o.quiet, o.slots, o.drill, o.rest, o.places, o.rest, o.verdict} {
 			if err := phase(); err != nil {
 				w.breaks("the play itself: %v", err)
 			}

@@ -57,11 +57,34 @@ func (w *world) take(s step) error {
 	case "edit":
 		return w.edit(args)
 	case "verb":
+		if loses, err := w.losesCursors(args); loses || err != nil {
+			return err
+		}
 		said, err := w.operate(args...)
 		w.note("verb: %s", said)
 		return err
 	}
 	return fmt.Errorf("step %s: there is no such step", s)
+}
+
+// losesCursors reports whether a verb divides the items of a task in another way while no worker is there that refuses
+// it, because the cursors of its queues are in a data database. The operator would have to delete the cursors, and all
+// items would take effect again.
+func (w *world) losesCursors(words []string) (bool, error) {
+	for _, t := range w.tasks {
+		_, data := w.fileOf(t)
+		divides := slices.ContainsFunc(words, func(word string) bool {
+			return strings.HasPrefix(word, "queues=") || strings.HasPrefix(word, "total=")
+		})
+		if data == "" || !t.offers.Cursored || t.inRuns() || !divides || !slices.Contains(words, "task="+t.name) {
+			continue
+		}
+		var servers int
+		err := w.oracle.center.DB().QueryRowContext(w.t.Context(),
+			`SELECT COUNT(*) FROM schedule_server WHERE task_type = ?`, t.name).Scan(&servers)
+		return servers == 0, err
+	}
+	return false, nil
 }
 
 // disturb does something to a process that runs.
