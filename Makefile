@@ -34,7 +34,7 @@ MODULES := bench examples/outbox otel internal/pgxtest internal/wrappertest inte
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
 
-# Short tests explore less of the models, make fewer random histories, and run no variants of the suite. The simulator
+# Short tests make fewer random histories and run no variants of the suite. The simulator
 # plays the same histories each time, so that a change does not fail for what another one has broken. Go prints the
 # packages in the order of their names, so that the first line would come after minutes.
 test: $(WITH_DATABASES) $(TESTSUM) ## run the tests on all databases, in about eleven minutes on two cores; gets PostgreSQL, MySQL and MariaDB by itself, see internal/testdb

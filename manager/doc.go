@@ -64,9 +64,9 @@
 // On the way back, facts.keep returns drain and then release, for a queue that another server requests.
 // reconciler.release makes the processor forget the queue before it sends the release.
 //
-// decide is a pure function. It compares the rows as they were read with the queues that the processor has. The tests
-// named Model explore it, the agenda and the planner of package internal/plan, against a modelled database with lost
-// replies, pauses, crashes and clocks that are set.
+// decide is a pure function. It compares the rows as they were read with the queues that the processor has. Package
+// internal/sim plays it, with all else that a process has, in random histories with lost replies, pauses, crashes and
+// clocks that are set.
 //
 // # The way of an item
 //

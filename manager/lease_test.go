@@ -12,13 +12,14 @@ func TestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		expiries := 0
 		l := newLease(tenSeconds, time.Now(), func() { expiries++ })
+		defer l.stop()
 		time.Sleep(8*time.Second - time.Nanosecond)
 		if !l.valid() {
 			t.Error("expired before judge_dead_interval less the margin")
 		}
 		time.Sleep(time.Nanosecond)
 		if l.valid() {
-			t.Error("still valid when other servers may soon expire this one")
+			t.Fatal("still valid when other servers may soon expire this one") // its alarm would never end
 		}
 		synctest.Wait()
 		if expiries != 1 {

@@ -56,3 +56,17 @@ func TestReplyToAHeartbeatBeforeTheLapse(t *testing.T) {
 		}
 	}
 }
+
+// S1 S11: a server works nothing before its first reply, so its join sends a heartbeat at once. Those of the other
+// servers of its process may be far off.
+func TestEachJoinSendsAHeartbeat(t *testing.T) {
+	h := heartbeater{registrations: map[string]*registration{}, early: make(chan struct{}, 1)}
+	for _, uuid := range []string{"first", "second"} {
+		h.add(&registration{uuid: uuid})
+		select {
+		case <-h.early:
+		default:
+			t.Errorf("the join of the %s server sends no heartbeat", uuid)
+		}
+	}
+}

@@ -63,6 +63,9 @@ func testReleaseGuard(t *testing.T, c *center.Center) {
 		"the requester drains": func(r *fixture, _ *roster.Handover) {
 			r.must(c.Roster().Server(r.task, r.uuid("B")).Drain(r.Context(), roster.Reservation{}))
 		},
+		"the requester is drained by hand, and no plan has seen it": func(r *fixture, _ *roster.Handover) {
+			r.exec("UPDATE schedule_server SET state = 'DRAINING' WHERE uuid = '%s'", r.uuid("B"))
+		},
 		"a call of the queue hangs on the requester (P9)": func(r *fixture, _ *roster.Handover) {
 			r.exec("UPDATE schedule_server SET hung_queues = '[\"1\"]' WHERE uuid = '%s'", r.uuid("B"))
 		},

@@ -158,7 +158,8 @@ func (m mutant) noTest(out string) error {
 
 // goTest runs go test in a directory, with more environment variables.
 func goTest(dir string, environment []string, timeout time.Duration, args ...string) (string, error) {
-	cmd := exec.Command("go", append([]string{"test", "-vet=off", "-failfast", "-count=1", "-timeout=" + timeout.String()}, args...)...)
+	options := []string{"test", "-vet=off", "-failfast", "-count=1", "-timeout=" + timeout.String()}
+	cmd := exec.Command("go", append(options, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(append(os.Environ(), "ROTA_FAULTS=all"), environment...) // a scenario that is named is wanted
 	out, err := cmd.CombinedOutput()

@@ -4,6 +4,13 @@ import "slices"
 
 // mutants break the rules of docs/protocol.md, about one mutant for each rule, and then the guarantees without a rule
 // that would hurt most. Each group has a file: rules_plan.go and so on.
+//
+// Some lines have no mutant, because other rules cover them: nothing goes wrong without them. S2, queues that are read
+// before their version: the reply to a heartbeat is compared by counts and sums, too, and a release for an earlier
+// requester is rejected. S6, a fresh read before work resumes: while the row is there, no other server has taken a queue,
+// and the retired epochs are known. S6, a heartbeat that inserts its row again: heartbeats from the future count as dead,
+// and the epochs have risen meanwhile. H7, a comparison because of a view: a server reads its rows after a heartbeat,
+// which is lost, too. H8, no release below the floor: a plan raises the row before, unless a transaction holds it.
 var mutants = slices.Concat(planMutants, loadMutants, lockMutants, serverMutants, handoverMutants, fenceMutants, programMutants, processMutants, runMutants,
 	otherMutants)
 

@@ -45,6 +45,12 @@ var fenceMutants = []mutant{
 		"TestExecFencedBesideAChangeOfTheOwner/postgres",
 	},
 	{
+		"F1", "the fence ignores the owner",
+		"compareOwner", "if !slices.Contains(rows, owned{q.ID, q.Epoch, sqldb.Text(f.Server)}) {",
+		"if !slices.ContainsFunc(rows, func(r owned) bool { return r.ID == q.ID && r.Epoch == q.Epoch }) {",
+		"TestDataItemsChangeIsLost",
+	},
+	{
 		"F2", "the fence accepts a context without a batch",
 		"batchOf", "ErrNoBatch",
 		"nil",

@@ -9,6 +9,12 @@ var handoverMutants = []mutant{
 		"TestDecide",
 	},
 	{
+		"H1", "a draining queue is selected",
+		"selectable", " && !l.grant.draining",
+		"",
+		"TestCursorOfALostQueue",
+	},
+	{
 		"H2", "a release does not look at the pin and require",
 		"may", "plan.Queue{ID: q.QueueID, Pin: q.Pin}, plan.Limits{Require: q.Require}",
 		"plan.Queue{ID: q.QueueID}, plan.Limits{}",
@@ -27,10 +33,28 @@ var handoverMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"H2", "a release to a server that may own nothing",
+		"may", "Eligible: MayOwn(q.State)",
+		"Eligible: q.State != \"\"",
+		"TestConformance/.*/release_guard",
+	},
+	{
+		"H2", "a release under another epoch",
+		"releasable", "q.Handover == wanted[q.QueueID]",
+		"q.Requester == wanted[q.QueueID].Requester",
+		"TestConformance/.*/release_guard",
+	},
+	{
 		"H3", "a queue is worked after its release was sent",
 		"begin", "retired := f.retired[row.ID] == row.Epoch",
 		"retired := false",
 		"TestDecide",
+	},
+	{
+		"H3", "a queue is taken back under the same epoch",
+		"Retake", "SET epoch = epoch + 1, cur_since",
+		"SET epoch = epoch, cur_since",
+		"TestConformance",
 	},
 	{
 		"H4", "a server that has not left ends without an error",
@@ -67,6 +91,12 @@ var handoverMutants = []mutant{
 		"RebuildLockRow", "max(l.EpochHigh, high.Epoch)",
 		"min(l.EpochHigh, high.Epoch)",
 		"TestConformance",
+	},
+	{
+		"H6", "a queue that comes back begins with its old epochs",
+		"insertQueueRows", "division, l.EpochHigh+1, windowDone)",
+		"division, 1, windowDone)",
+		"TestDataItemsChangeIsLost",
 	},
 	{
 		"N1", "the number of queues changes without the barrier",
@@ -144,6 +174,12 @@ var handoverMutants = []mutant{
 		"N2", "a queue that is added begins a division",
 		"AddQueue", "addQueue(ctx, l, row, last.Division,",
 		"addQueue(ctx, l, row, newDivision(),",
+		"TestConformance",
+	},
+	{
+		"N2", "a queue is given up under any epoch",
+		"finishChange", "`+ofOwner, s.ofOwner(q)...)",
+		"`+ofTask+` AND queue_id = ? AND cur_server = ?`, s.taskType, s.roster.OwnSign, q.ID, s.uuid)",
 		"TestConformance",
 	},
 	{
@@ -409,6 +445,12 @@ var handoverMutants = []mutant{
 		"withdraw", `proof.UUID != ""`,
 		`proof.UUID == "" && false`,
 		"TestConformance",
+	},
+	{
+		"H8", "the epochs stay after a loss",
+		"writeEpochs", "SET epoch = ?, plan_version",
+		"SET epoch = epoch + 0 * ?, plan_version",
+		"TestDataItemsChangeIsLost",
 	},
 	{
 		"N1", "no request is withdrawn once a queue has a cursor",

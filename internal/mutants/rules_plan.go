@@ -81,6 +81,12 @@ var planMutants = []mutant{
 		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",
 	},
 	{
+		"P5", "a queue is granted under the same epoch",
+		"newChangeRow", "if c.ChangesOwner() {",
+		"if c.OldOwner != \"\" && c.ChangesOwner() {",
+		"TestConformance",
+	},
+	{
 		"P6", "no second pass",
 		"Plan", "\tp.request() // assigns",
 		"\t// assigns",

@@ -33,6 +33,12 @@ var serverMutants = []mutant{
 		"TestServerRowIsWrittenLast",
 	},
 	{
+		"S1", "no heartbeat at the join",
+		"add", "\th.soon()\n",
+		"",
+		"TestEachJoinSendsAHeartbeat",
+	},
+	{
 		"S2", "a change of own queues goes unnoticed",
 		"matches", "v.isCurrent(p.QueueVersion) && ",
 		"",
@@ -61,6 +67,12 @@ var serverMutants = []mutant{
 		"findEdits", "s.ReadSum == queueSum(s.UUID, queues)",
 		"s.ReadSum != 0",
 		"TestConformance/.*/heartbeat_changes",
+	},
+	{
+		"S2", "a server does not compare the reply with what it has read",
+		"matches", "return v.isCurrent(p.QueueVersion) && v.QueueTotal == p.QueueTotal && v.PartitionVersion == p.PartitionVersion",
+		"return v.QueueTotal >= 0 && p.QueueTotal >= 0",
+		"TestMatches",
 	},
 	{
 		"S3", "each heartbeat takes the lock",
@@ -93,6 +105,18 @@ var serverMutants = []mutant{
 		"TestAnnouncement",
 	},
 	{
+		"S5", "a lease lasts as long as the others wait",
+		"lease", "return i.judgeDead - i.margin()",
+		"return i.judgeDead",
+		"TestLease",
+	},
+	{
+		"S5", "a longer lease before its row",
+		"renew", "r.lease.renew(r.next.intervals, start)",
+		"r.lease.renew(*r.wanted.Load(), start)",
+		"TestAnnouncement",
+	},
+	{
 		"S6", "the old uuid is used again",
 		"newRegistration", "newUUID(host),",
 		"host + \":1:again\",",
@@ -103,6 +127,18 @@ var serverMutants = []mutant{
 		"mayExpire", "return !w.since.IsZero() && w.watched() >= w.judgeDead",
 		"return !w.since.IsZero()",
 		"manager.TestWatch",
+	},
+	{
+		"S7", "a server expires others although it was away itself",
+		"actorIsCurrent", "return near(now) && (p.RepliedAt.IsZero() || near(p.RepliedAt))",
+		"return near(now) || true",
+		"TestConformance",
+	},
+	{
+		"S7", "a plan expires a server that its actor has not watched",
+		"expired", "if o.Watched < s.JudgeDeadInterval {",
+		"if false {",
+		"TestConformance",
 	},
 	{
 		"S8", "a waiting server does not poll",
@@ -409,5 +445,11 @@ var serverMutants = []mutant{
 		"register", "if err == nil && len(ended) > 0 {",
 		"if false {",
 		"TestRestartedProcessExpiresItsPredecessor",
+	},
+	{
+		"S15", "a process that holds its lock counts as ended",
+		"try", "unix.LOCK_SH); err != nil {",
+		"unix.LOCK_SH); err != nil && f.boot == \"\" {",
+		"TestStoppedProcessRuns",
 	},
 }
