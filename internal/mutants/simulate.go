@@ -26,15 +26,16 @@ func (m mutant) simulate(s simulator, sim time.Duration, restore func() error) (
 	seed, rule := brokenRule(out)
 	switch {
 	case failed == nil:
-		return survived, nil
+		return survived + howMany(out), nil
 	case rule == "":
 		return survived + ", but no history ended: " + firstFailure(out), nil
 	}
+	first := out
 	out, failed = s.play(time.Nanosecond, "ROTA_SIM_SEED="+seed) // one history
 	if _, same := brokenRule(out); failed != nil {
 		return survived + ": the history of " + seed + " breaks " + same + " without the mutant, too", nil
 	}
-	return "caught: seed " + seed + " breaks " + rule, nil
+	return "caught" + howMany(first) + ": seed " + seed + " breaks " + rule, nil
 }
 
 // play plays random histories for so long.
@@ -43,7 +44,18 @@ func (s simulator) play(sim time.Duration, environment string) (string, error) {
 	if sim < time.Second {
 		count = "-count=3"
 	}
-	return goTest(s.dir, []string{"ROTA_SIM=" + sim.String(), environment}, sim+2*time.Minute, "-run", "^"+histories+"$", count)
+	return goTest(s.dir, []string{"ROTA_SIM=" + sim.String(), environment}, sim+2*time.Minute,
+		"-v", "-run", "^"+histories+"$", count)
+}
+
+var played = regexp.MustCompile(`: (\d+ histories), `)
+
+// howMany says how many histories were played.
+func howMany(out string) string {
+	if n := played.FindStringSubmatch(out); n != nil {
+		return " in " + n[1]
+	}
+	return ""
 }
 
 var breaks = regexp.MustCompile(`: seed (\d+) breaks (.+)`)
