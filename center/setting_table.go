@@ -274,6 +274,12 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.Splittable },
 	},
 	{
+		Name: "hinted", Column: "hinted",
+		Help: "`true` says that each program that adds items sends a hint for them: a worker that hears hints polls an " +
+			"empty queue once in 30 s",
+		field: func(s *Settings) any { return &s.Hinted },
+	},
+	{
 		Name: "drain_timeout", Column: "drain_timeout_ms", Default: 30 * time.Second,
 		Help:  "how long a leaving worker waits for its calls in flight; then it cancels them",
 		field: func(s *Settings) any { return &s.DrainTimeout },

@@ -111,6 +111,9 @@ type Settings struct {
 	// divides the items by Selection.Total, which may differ from queue to queue. Defaults to false: another number of
 	// queues is a barrier for the whole task type (N1).
 	Splittable bool
+	// Hinted says that each program that adds items sends a hint for them (Center.Wake), so that a server that hears hints
+	// polls an empty queue only once in 30 s. Defaults to false.
+	Hinted bool
 	// DrainTimeout is how long a leaving server waits for its calls in flight. Defaults to 30 s.
 	DrainTimeout time.Duration
 	// PermitRunStartTime and PermitRunEndTime are when a window of permitted work begins and ends: cron expressions

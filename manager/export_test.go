@@ -6,4 +6,4 @@ import "context"
 var Receive = (*Manager).receive
 
 // HearingChanged tells a Manager whether hints arrive, as a listener does.
-func HearingChanged(m *Manager, err error) { m.hearing.changed(context.Background(), err) }
+func HearingChanged(m *Manager, err error) { m.hear(context.Background(), err) }

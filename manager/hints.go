@@ -29,8 +29,9 @@ type deafness struct {
 // deafAlert is how long a process hears nothing before it raises an alert: a restart of the database is shorter.
 const deafAlert = time.Minute
 
-// changed notes whether hints arrive. Behind a pooler that passes none on, none should.
-func (h *hearing) changed(ctx context.Context, err error) {
+// changed notes whether hints arrive, and reports whether that has changed. Behind a pooler that passes none on, none
+// should.
+func (h *hearing) changed(ctx context.Context, err error) (changed bool) {
 	was := h.on.Swap(err == nil)
 	switch {
 	case err == nil, errors.Is(err, center.ErrNoHints):
@@ -40,7 +41,7 @@ func (h *hearing) changed(ctx context.Context, err error) {
 	}
 	switch {
 	case h.told && was == (err == nil):
-		return
+		return false
 	case err == nil:
 		h.log.LogAttrs(ctx, slog.LevelInfo, "hints of other processes arrive")
 	default:
@@ -48,6 +49,7 @@ func (h *hearing) changed(ctx context.Context, err error) {
 		h.log.LogAttrs(ctx, slog.LevelWarn, text, slog.Any("error", err))
 	}
 	h.told = true
+	return was != (err == nil)
 }
 
 // checkHints notes that the process does not hear hints that it should hear. All servers of the host share the
@@ -66,12 +68,20 @@ func (m *Manager) listen(ctx context.Context) {
 	if m.cfg.NoHints || !m.c.CanListen() {
 		return
 	}
-	changed := func(err error) {
-		if m.hearing.changed(ctx, err); err == nil {
-			m.tell(func(*session) bool { return true }) // the hints so far were not heard
+	_ = m.c.Listen(ctx, func(err error) { m.hear(ctx, err) }, m.receive) // hear has the errors
+}
+
+// hear notes whether hints arrive. When that changes, the hints so far were not heard, or the next ones are not: all
+// queues are looked at.
+func (m *Manager) hear(ctx context.Context, err error) {
+	if m.hearing.changed(ctx, err) {
+		for _, s := range m.servers {
+			m.Wake(s.taskType)
 		}
 	}
-	_ = m.c.Listen(ctx, changed, m.receive) // changed has the errors
+	if err == nil {
+		m.tell(func(*session) bool { return true })
+	}
 }
 
 // receive passes one hint on.

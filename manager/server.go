@@ -314,7 +314,7 @@ func (s *server) env() processor.Env {
 		Server:  func() string { return s.session.Load().uuid }, // queues are granted to a session
 		Trusted: s.leaseValid, Enter: s.enter, Bind: s.bind, Lost: center.IsFenced, DataError: s.roster.IsDataError,
 		Items: itemStore{s}, Cursors: cursorStore{s}, Alert: s.queueAlert, Alone: s.alone, Redact: s.cfg.Redact,
-		Peeking: s.peeking,
+		Peeking: s.peeking, Hears: s.hearing.on.Load,
 	}
 }
 

@@ -134,3 +134,30 @@ func TestDeafProcessRaisesAnAlert(t *testing.T) {
 		}
 	})
 }
+
+// X9: a process that hears hints polls the queues of a hinted task type twice a minute. When it becomes deaf it looks at
+// once, and from then on as often as without hints.
+func TestHintedQueuesOfADeafProcess(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		d := &mailbox{done: map[int]time.Time{}}
+		w := cl.serveAlerted(new(alertLog), d, manager.Settings{Queues: 2, Hinted: true})
+		manager.HearingChanged(w.Manager, nil)
+		time.Sleep(70 * time.Second)
+		d.put(1)
+		time.Sleep(2 * time.Second)
+		if !d.doneAt(1).IsZero() {
+			cl.Error("a queue is polled as without hints")
+		}
+		manager.HearingChanged(w.Manager, errors.New("connect to listen: no free connection"))
+		time.Sleep(100 * time.Millisecond)
+		if d.doneAt(1).IsZero() {
+			cl.Error("a process that becomes deaf does not look")
+		}
+		time.Sleep(time.Minute)
+		d.put(3)
+		time.Sleep(2 * time.Second)
+		if d.doneAt(3).IsZero() {
+			cl.Error("a deaf process polls as if it heard hints")
+		}
+	})
+}

@@ -12,10 +12,15 @@ type watch struct {
 	parkedAt   time.Time // when the alert about parked items was last sent (X2); zero while nothing is to be alerted
 	comparedAt time.Time // when the items of a page were last compared with each other
 	repeats    repeats
+	unhinted   bool // items have come without a hint
 }
 
-// begin sends, before a select, the alert that is due.
+// begin sends, before a select, the alerts that are due.
 func (w *watch) begin(c *selectCall) {
+	if w.unhinted {
+		w.remind(c, Alert{Kind: AlertUnhinted, Text: "a poll of queue " + c.queueID() + " has found items, although the setting " +
+			"hinted says that a hint comes with each: a program adds items and sends none"})
+	}
 	if r := &w.repeats; r.err != nil && !r.alerted {
 		r.alerted = true
 		c.env.Logger.LogAttrs(c.logCtx, slog.LevelError, r.err.Error(), slog.String("queue", c.queueID()))

@@ -62,6 +62,10 @@ type Env struct {
 	// before its text is cut, logged or stored. Nil returns the text.
 	Redact func(text string) string
 
+	// Hears reports whether hints arrive at present. The caller calls Hint for all queues when this changes. Defaults to
+	// false. The processor calls it while it holds its lock: it must not wait.
+	Hears func() bool
+
 	// Peeking is a channel that the processors of a process share. Its capacity is how many peeks run at once: with many
 	// task types, whose peeks are due at the same time, each would open a connection of its own. Defaults to no bound.
 	Peeking chan struct{}
@@ -114,6 +118,10 @@ const AlertUndiscarded = "UNDISCARDED"
 // alert is sent again with a select after a minute, for as long as that lasts.
 const AlertParked = "PARKED"
 
+// AlertUnhinted is the Kind of an Alert that says that selects without a hint have found items although
+// Settings.Hinted says that there are none. It is sent again half an hour later, for as long as that lasts.
+const AlertUnhinted = "UNHINTED"
+
 // blames reports whether each failure in err says that its item is at fault, so that none of them is an outage.
 func (e Env) blames(err error) bool {
 	return allFailures(err, func(err error) bool { return isPermanent(err) || e.DataError(err) })
@@ -137,6 +145,9 @@ func (e Env) withDefaults() Env {
 	}
 	if e.Redact == nil {
 		e.Redact = func(text string) string { return text }
+	}
+	if e.Hears == nil {
+		e.Hears = func() bool { return false }
 	}
 	if e.Alone == nil {
 		e.Alone = make(chan struct{}, 1)

@@ -6,6 +6,36 @@ import "time"
 // costs a lane a hundred selects a second, however large it is.
 const hintPause = 10 * time.Millisecond
 
+// netPause is the pause between the polls of a queue whose writers send hints: a net for hints that are lost.
+const netPause = 30 * time.Second
+
+// pollPause returns the pause of a queue after a select that has found nothing.
+func (s *scheduler) pollPause() time.Duration {
+	if s.settings.Hinted && s.env.Hears() {
+		return max(netPause, s.settings.SleepTimeNoData)
+	}
+	return s.settings.SleepTimeNoData
+}
+
+// unhinted counts the selects that have found items without a hint, in tenths, and takes off one for each that a hint
+// has made. So a hint that is overtaken by a poll now and then is no finding, and a program that sends none is one.
+type unhinted int
+
+// tooManyUnhinted is the number of selects for which the alert is sent.
+const tooManyUnhinted = 3
+
+// noteHintLocked counts a select that has found items.
+func (s *scheduler) noteHintLocked(c *selectCall) {
+	switch {
+	case !s.settings.Hinted || !s.env.Hears() || c.found.retries > 0:
+	case c.polled:
+		s.unhinted = min(s.unhinted+10, 2*10*tooManyUnhinted)
+	default:
+		s.unhinted = max(s.unhinted-1, 0)
+	}
+	c.lane.watch.unhinted = c.polled && s.unhinted >= 10*tooManyUnhinted
+}
+
 // Hint says that there may be new items, so that their queues need not wait for their next select: a queue that rests
 // because its last select has found nothing is selected at once (X9). A key is the ID of a queue. Where queues are
 // numbers, it may be any whole number, and QueueOf says which queue it is. No key means all queues. Keys of queues that

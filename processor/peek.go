@@ -61,7 +61,7 @@ func (s *scheduler) noteIdleLocked(c *selectCall) {
 	if s.peeks.off || !c.leavesIdle() {
 		return
 	}
-	t, interval := &c.lane.times, s.settings.SleepTimeNoData
+	t, interval := &c.lane.times, s.pollPause()
 	t.idleUntil = c.began.Add(max(peekMost, interval))
 	t.looked(c.began, interval)
 	if s.peeks.at.IsZero() {
@@ -101,8 +101,8 @@ func (p *Processor) nextPeek(ctx context.Context) (next *peek, wait time.Duratio
 	case k.at.After(now):
 		return nil, k.at.Sub(now)
 	case !trusted || s.outage.open() || s.inFlight.most == 0: // nothing may be selected, or only samples
-		k.at = now.Add(s.settings.SleepTimeNoData)
-		return nil, s.settings.SleepTimeNoData
+		k.at = now.Add(s.pollPause())
+		return nil, s.pollPause()
 	}
 	k.at = time.Time{}
 	if next = s.newPeekLocked(ctx, now); next == nil {
@@ -228,7 +228,7 @@ func (p *Processor) endPeek(k *peek) {
 	}
 	s.finishPeekLocked(k, now)
 	s.peeks.off = off
-	pause := s.settings.SleepTimeNoData
+	pause := s.pollPause()
 	if s.peeks.hinted {
 		pause = hintPause
 	}
@@ -241,7 +241,7 @@ func (s *scheduler) finishPeekLocked(k *peek, now time.Time) {
 		switch {
 		case !l.times.idle(now): // a select of it has found something, or something else asks for one
 		case l.empty:
-			l.times.looked(k.began, s.settings.SleepTimeNoData)
+			l.times.looked(k.began, s.pollPause())
 		default:
 			l.times.hint(now)
 		}

@@ -22,6 +22,7 @@ type scheduler struct {
 	selects   int        // selects in flight
 	limiter   limiter
 	inFlight  inFlight
+	unhinted  unhinted
 	turn      *lane // the isolated lane with a select, a page or a batch in flight; nil if there is none
 	peeks     peeks
 	outage    outage

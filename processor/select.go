@@ -19,6 +19,7 @@ type selectCall struct {
 	swept     sweptPage
 
 	found        *page           // nil if the dealer returned nothing
+	polled       bool            // nothing asked for it but the poll
 	suspect      bool            // the last select of the lane has failed
 	outside      bool            // the queue was not entered
 	keysInFlight map[string]bool // the keys of inFlight; a buffer, reused by the next select
@@ -34,6 +35,7 @@ func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now
 	s.due.remove(l)
 	s.selects++
 	l.selecting, l.sampling.closes = true, s.outage.closes
+	c.polled = l.times.polls()
 	l.times.selected(now)
 	c.suspect = l.rest.failures > 0
 	if l.isolated {
@@ -300,6 +302,7 @@ func (c *selectCall) addPageLocked(s *scheduler) {
 		l.rest.notBefore = c.began.Add(s.settings.floor())
 	}
 	l.watch.checkRepeatsLocked(c, s)
+	s.noteHintLocked(c)
 	s.offerLocked(l)
 	s.placeLocked(l, c.now)
 }
@@ -354,7 +357,7 @@ func (c *selectCall) planNextLocked(s *scheduler) {
 		t.ask(askMore, c.now)
 		t.hold(holdCursor, retryAt)
 	default:
-		t.ask(askPoll, c.now.Add(s.settings.SleepTimeNoData))
+		t.ask(askPoll, c.now.Add(s.pollPause()))
 		if !retryAt.IsZero() || l.sweep != nil {
 			t.ask(askRetry, later(retryAt, c.began.Add(s.settings.floor())))
 		}

@@ -24,6 +24,11 @@ type Settings struct {
 	// not Cursored.
 	NotSleep bool
 
+	// Hinted says that each program that adds items sends a hint for them. While Env.Hears is true, an empty queue is
+	// selected, or peeked, once in 30 s, or in SleepTimeNoData if that is longer. The Alert UNHINTED says that such a
+	// select has found items.
+	Hinted bool
+
 	// Splittable says that the queues may have different totals.
 	Splittable bool
 

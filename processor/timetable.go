@@ -50,6 +50,16 @@ func (r holdReason) String() string {
 // selected clears the reasons when a select begins.
 func (t *timetable) selected(now time.Time) { *t = timetable{began: now} }
 
+// polls reports whether nothing asks for the next select but the poll.
+func (t *timetable) polls() bool {
+	for why, by := range t.asks {
+		if askReason(why) != askPoll && !by.IsZero() {
+			return false
+		}
+	}
+	return !t.asks[askPoll].IsZero()
+}
+
 // ask adds a reason for a select. Of two times of one reason the earlier one counts.
 func (t *timetable) ask(why askReason, by time.Time) { t.asks[why] = earlier(t.asks[why], by) }
 
@@ -95,14 +105,7 @@ func (t *timetable) hint(now time.Time) { t.ask(askHint, later(t.began.Add(hintP
 
 // idle reports whether the lane may be peeked instead of selected: its last select has returned nothing at all, and
 // nothing else asks for the next one.
-func (t *timetable) idle(now time.Time) bool {
-	for why, by := range t.asks {
-		if askReason(why) != askPoll && !by.IsZero() {
-			return false
-		}
-	}
-	return t.idleUntil.After(now)
-}
+func (t *timetable) idle(now time.Time) bool { return t.polls() && t.idleUntil.After(now) }
 
 // looked delays the poll of an idle lane after a select or a peek that has begun at the given time and found nothing.
 // The next peek begins before the poll. If that fails, or cannot begin, what has come since waits for twice the

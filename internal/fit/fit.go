@@ -46,6 +46,7 @@ func Processor(s center.Settings) processor.Settings {
 		Retry: s.ItemRetry, RetryFactor: s.ItemRetryFactor, RetryJitter: s.ItemRetryJitter, RetryMax: s.ItemRetryMax,
 		ProbeMax: probeMax, ItemMaxAttempts: s.ItemMaxAttempts, CountInOutage: s.CountInOutage,
 		Splittable:   s.Splittable,
+		Hinted:       s.Hinted,
 		DeadPasses:   s.OnDead == center.OnDeadPass,
 		FailingAfter: s.FailingAfter, SweepMaxRepeats: s.SweepMaxRepeats, Parameter: s.TaskParameter,
 	}

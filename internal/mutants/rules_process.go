@@ -333,6 +333,24 @@ var processMutants = []mutant{
 		"TestHintsAreJoined",
 	},
 	{
+		"X9", "a process that hears nothing polls as if it heard hints",
+		"pollPause", "s.settings.Hinted && s.env.Hears()",
+		"s.settings.Hinted",
+		"TestHintedQueuesArePolledAsANet",
+	},
+	{
+		"X9", "a process that has become deaf waits for its next poll",
+		"hear", "m.Wake(s.taskType)",
+		"_ = s",
+		"TestHintedQueuesOfADeafProcess",
+	},
+	{
+		"X9", "nobody tells of items without a hint",
+		"noteHintLocked", "case c.polled:",
+		"case false && c.polled:",
+		"TestUnhintedItemsRaiseAnAlert",
+	},
+	{
 		"X9", "a listener behind a pooler waits for hints that never come",
 		"listenOnce", "cancel(ErrNoHints)",
 		"_ = ErrNoHints",

@@ -42,6 +42,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_type (
     balance                     VARCHAR(20)  NOT NULL DEFAULT 'QUEUES',           -- what is even among the servers: QUEUES (their numbers) or LOAD
     load_moves_per_hour         BIGINT       NOT NULL DEFAULT 60,                 -- most queues per hour that move only to even the load
     splittable                  BOOLEAN      NOT NULL DEFAULT FALSE,              -- queues may be split and merged one by one; their selects divide by queue_total of each
+    hinted                      BOOLEAN      NOT NULL DEFAULT FALSE,              -- each program that adds items sends a hint: servers that hear hints poll twice a minute
     rate_per_second             DOUBLE       NOT NULL DEFAULT 0,                  -- most items per second of the whole task type, 0 for no limit
     max_in_flight               BIGINT       NOT NULL DEFAULT 0,                  -- most calls of Execute in flight of the whole task type, 0 for no limit
     queue_rate_per_second       DOUBLE       NOT NULL DEFAULT 0,                  -- most items per second of each queue, 0 for no limit
@@ -89,6 +90,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_type (
     CONSTRAINT ck_schedule_task_type_item_max_attempts CHECK (item_max_attempts BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_count_in_outage CHECK (count_in_outage IN (0, 1)),
     CONSTRAINT ck_schedule_task_type_splittable CHECK (splittable IN (0, 1)),
+    CONSTRAINT ck_schedule_task_type_hinted CHECK (hinted IN (0, 1)),
     CONSTRAINT ck_schedule_task_type_item_retry_ms CHECK (item_retry_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_item_retry_factor CHECK (item_retry_factor BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_item_retry_jitter CHECK (item_retry_jitter BETWEEN 0 AND 1),

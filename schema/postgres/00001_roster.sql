@@ -39,6 +39,7 @@ CREATE TABLE schedule_task_type (
     balance                     text             NOT NULL DEFAULT 'QUEUES',          -- what is even among the servers: QUEUES (their numbers) or LOAD
     load_moves_per_hour         bigint           NOT NULL DEFAULT 60,                -- most queues per hour that move only to even the load
     splittable                  boolean          NOT NULL DEFAULT FALSE,             -- queues may be split and merged one by one; their selects divide by queue_total of each
+    hinted                      boolean          NOT NULL DEFAULT FALSE,             -- each program that adds items sends a hint: servers that hear hints poll twice a minute
     rate_per_second             double precision NOT NULL DEFAULT 0,                 -- most items per second of the whole task type, 0 for no limit
     max_in_flight               bigint           NOT NULL DEFAULT 0,                 -- most calls of Execute in flight of the whole task type, 0 for no limit
     queue_rate_per_second       double precision NOT NULL DEFAULT 0,                 -- most items per second of each queue, 0 for no limit

@@ -1,0 +1,90 @@
+package processor_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// hintedWorld starts the processor of a dealer whose writers send hints, with the queues a and b.
+func hintedWorld(t *testing.T, w *world, d processor.TaskDealer[string], env processor.Env) (hears *atomic.Bool) {
+	t.Helper()
+	hears = new(atomic.Bool)
+	hears.Store(true)
+	env.Hears = hears.Load
+	s := settings()
+	s.Hinted = true
+	w.start(t, d, env, s, "a", "b")
+	return hears
+}
+
+// X9: while the process hears hints, empty queues are looked at once in 30 s, whether or not the dealer peeks. While it
+// hears none, they are looked at as often as without them.
+func TestHintedQueuesArePolledAsANet(t *testing.T) {
+	for name, peeks := range map[string]bool{"peeks": true, "selects": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				i := newInbox(w)
+				i.quiet, i.peek = true, func(_ context.Context, idle []string) ([]string, error) { return i.busy(idle), nil }
+				var d processor.TaskDealer[string] = i
+				if !peeks {
+					d = &dealer{sel: i.Select, exec: i.Execute}
+				}
+				hears := hintedWorld(t, w, d, processor.Env{})
+				looks := func() int { return i.peeked() + i.selected("a") }
+				time.Sleep(time.Second)
+				before := looks()
+				time.Sleep(5 * time.Minute)
+				if n := looks() - before; n < 5 || n > 25 {
+					t.Errorf("%d looks in five minutes with hints", n)
+				}
+				i.arrive("a1")
+				w.Hint("a")
+				time.Sleep(100 * time.Millisecond)
+				if len(i.busy([]string{"a"})) > 0 {
+					t.Error("an item with a hint waits")
+				}
+				hears.Store(false)
+				w.Hint()
+				time.Sleep(5 * time.Second)
+				i.arrive("a2")
+				time.Sleep(3 * time.Second)
+				if len(i.busy([]string{"a"})) > 0 {
+					t.Error("an item of a deaf process waits for longer than two intervals")
+				}
+			})
+		})
+	}
+}
+
+// X9: items that come without a hint raise an alert, and items with hints raise none.
+func TestUnhintedItemsRaiseAnAlert(t *testing.T) {
+	for name, hints := range map[string]bool{"hints": true, "no hints": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				var alerts atomic.Int32
+				i := newInbox(w)
+				i.quiet = true
+				hintedWorld(t, w, i, processor.Env{Alert: func(a processor.Alert) {
+					if a.Kind == processor.AlertUnhinted {
+						alerts.Add(1)
+					}
+				}})
+				for range 10 {
+					time.Sleep(50 * time.Second)
+					i.arrive("a1")
+					if hints {
+						w.Hint("a")
+					}
+				}
+				time.Sleep(time.Minute)
+				if told := alerts.Load() > 0; told == hints {
+					t.Errorf("%d alerts", alerts.Load())
+				}
+			})
+		})
+	}
+}
