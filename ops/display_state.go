@@ -36,15 +36,20 @@ func (t TaskRecord) DisplayState() string {
 func (t TaskRecord) Served() bool { return t.Servers > t.DeadServers }
 
 // DisplayState returns the state of the server, or OVERDUE: the state that an overdue server has written is stale. A
-// server that is SERVING is FAILING if its calls do nothing but fail.
+// server that has got its first queue is SERVING, although it writes that with its next heartbeat only. A server that is
+// SERVING is FAILING if its calls do nothing but fail.
 func (s ServerRecord) DisplayState() string {
+	state := s.State
+	if state == StateStandby && s.Queues > 0 {
+		state = StateServing
+	}
 	switch {
 	case s.Overdue:
 		return StateOverdue
-	case s.State == StateServing && s.FailingSince != nil:
+	case state == StateServing && s.FailingSince != nil:
 		return StateFailing
 	}
-	return s.State
+	return state
 }
 
 // DisplayState returns the status of the queue, REMOVING or RESIZING.

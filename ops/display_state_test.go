@@ -35,6 +35,9 @@ func TestDisplayStates(t *testing.T) {
 	if got := task(func(r *TaskRecord) { r.DeadServers = 2 }); got != StateIdle {
 		t.Errorf("a task type without a live server is %s, want IDLE", got)
 	}
+	if got := (ServerRecord{State: StateStandby, Queues: 1}).DisplayState(); got != StateServing {
+		t.Errorf("a worker that has just got its first queue is %s, want SERVING", got)
+	}
 	now := time.Now()
 	for state, want := range map[string]string{StateServing: StateFailing, StateDraining: StateDraining} {
 		if got := (ServerRecord{State: state, FailingSince: &now}).DisplayState(); got != want {

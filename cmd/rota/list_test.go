@@ -35,7 +35,7 @@ func TestLists(t *testing.T) {
 			{"queue list settle --status MOVING", `settle +3 +MOVING`, "schedule_assignment", 2, "removing resizing hung_on"},
 			{"queue list --host web2", `settle +3 +MOVING`, "schedule_assignment", 2, "removing resizing hung_on"},
 			{"queue list --worker web2:2", `settle +3 +MOVING`, "schedule_assignment", 2, "removing resizing hung_on"},
-			{"worker list", `web1:1:00000001 +settle +STANDBY +[\d.]+s +4 +2 +0 +0`, "schedule_server", 2, "heartbeat_age_s overdue queues requested awaited oldest_in_hand_s last_error_s"},
+			{"worker list", `web1:1:00000001 +settle +SERVING +[\d.]+s +4 +2 +0 +0`, "schedule_server", 2, "heartbeat_age_s overdue queues requested awaited oldest_in_hand_s last_error_s"},
 			{"worker list settle --host web2", `web2:2:00000002 +settle`, "schedule_server", 1, "heartbeat_age_s overdue queues requested awaited oldest_in_hand_s last_error_s"},
 			{"event list", `\S+Z +settle +3 +REQUESTED +web1:1:00000001 +web2:2:00000002`, "schedule_event", 8, ""},
 			{"event list settle --queue 3 --since 1h --kind requested --worker web2:2", `\S+Z +settle +3 +REQUESTED`, "schedule_event", 1, ""},
