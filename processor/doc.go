@@ -43,11 +43,12 @@
 //
 // A dealer that implements more interfaces offers more, for example Keyed (items that fail one by one), Ordered (items
 // of one key in order), Discarder (a place for dead items), Cursored and Paged. Execute says by Failures which items
-// have failed, and by Permanent and RetryAfter whether and when to try them again. RunOf tells it the run. Everything
-// else is for package manager, which has a Processor for each task type, and grants it queues and takes them away. This
-// package knows no SQL and nothing of the tables; Env connects it to both.
+// have failed, and by Permanent and RetryAfter whether and when to try them again. RunOf returns the run whose
+// items Execute works on. A worker needs nothing else of this package. The rest is for package manager, which has a
+// Processor for each task type, and grants it queues and takes them away. This package knows no SQL and nothing of the
+// tables; Env connects it to both.
 //
-// How it works inside stands in doc.go, below the package clause.
+// The file doc.go says below the package clause how it works inside.
 package processor
 
 // How a Processor works, for people who change it. Rules such as X5 are in docs/protocol.md.
