@@ -419,10 +419,16 @@ func (w *backlogWindow) trend() string {
 		return ops.BacklogSteady
 	case !last.Oldest.IsZero() && last.Oldest.Equal(first.Oldest):
 		return ops.BacklogStuck
-	case last.Items > first.Items:
+	case last.Items > w.found().Items:
 		return ops.BacklogGrowing
 	}
 	return ops.BacklogSteady
+}
+
+// found returns the first count that found an item, of counts that never fell and whose last one did. An item that has
+// just come to an empty queue proves no growth.
+func (w *backlogWindow) found() backlogCount {
+	return w.counts[slices.IndexFunc(w.counts, func(c backlogCount) bool { return c.Items > 0 })]
 }
 
 // fell reports whether a count was less than the one before.

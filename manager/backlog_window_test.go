@@ -32,6 +32,8 @@ func TestBacklogTrend(t *testing.T) {
 		"empty":                        {[]int64{0}, unknown, "EMPTY", 0},
 		"empty after more":             {[]int64{9, 0, 0}, unknown, "EMPTY", -4.5},
 		"it was empty, and then grows": {[]int64{0, 4, 8}, moves, "GROWING", 4},
+		"it was empty, and one came":   {[]int64{0, 0, 1}, moves, "STEADY", 0.5},
+		"one stays, and was not there": {[]int64{0, 1, 1}, moves, "STEADY", 0.5},
 		"only the last ten count":      {[]int64{99, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, moves, "GROWING", 1},
 	}
 	for name, test := range tests {

@@ -171,19 +171,50 @@ func (d queueCheck) pendingHandovers(r rosterRows) {
 	}
 }
 
-// items reports failed items.
-func (d queueCheck) items(task TaskRecord) {
+// items reports failed items, and names one of them with its error: most have the same.
+func (d queueCheck) items(ctx context.Context, task TaskRecord) error {
 	held := ""
 	if task.HeldKeys > 0 {
 		held = fmt.Sprintf("; failed items hold %s", human.Count(task.HeldKeys, "order key", "order keys"))
 	}
-	if task.DeadItems > 0 {
-		d.add(condition.DeadItems, "%s failed permanently%s", human.Count(task.DeadItems, "item has", "items have"), held)
+	for _, f := range []struct {
+		kind           condition.Kind
+		state          string
+		n              int64
+		one, many, end string
+	}{
+		{condition.DeadItems, ItemDead, task.DeadItems, "item has", "items have", "failed permanently"},
+		{condition.RetryItems, ItemRetry, task.RetryItems, "item has failed and is", "items have failed and are", "retried"},
+	} {
+		if f.n == 0 {
+			continue
+		}
+		example, err := d.failedItem(ctx, task.TaskType, f.state)
+		if err != nil {
+			return err
+		}
+		if f.n > 1 && example != "" {
+			example = ", such as" + strings.TrimPrefix(example, ":")
+		}
+		d.add(f.kind, "%s %s%s%s", human.Count(f.n, f.one, f.many), f.end, example, held)
 	}
-	if task.RetryItems > 0 {
-		d.add(condition.RetryItems, "%s retried%s",
-			human.Count(task.RetryItems, "item has failed and is", "items have failed and are"), held)
+	return nil
+}
+
+// failedItem returns one failed item of a state with its queue and its error, as ": 17 of queue 3: no such customer"; empty
+// if there is none any more.
+func (d queueCheck) failedItem(ctx context.Context, taskType, state string) (string, error) {
+	type item struct{ Key, QueueID, LastError string }
+	i, found, err := sqldb.Record[item](ctx, d.c.db, `SELECT item_key, queue_id, last_error FROM schedule_failed_item
+		WHERE task_type = ? AND own_sign = ? AND state = ? ORDER BY item_hash LIMIT 1`, taskType, d.c.ownSign, state)
+	if err != nil || !found {
+		return "", err
 	}
+	text := fmt.Sprintf(": %s of queue %s", escape.Name(fmt.Sprintf("%.60s", i.Key)), escape.Name(i.QueueID))
+	if i.LastError != "" {
+		text += ": " + sqldb.OneLine(errText(i.LastError)).Error()
+	}
+	return text, nil
 }
 
 // maxFailedItems bounds the failed items of a task type that dividedKeys reads.

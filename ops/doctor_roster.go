@@ -105,7 +105,9 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	servers.failing(r)
 	queues.failing(r)
 	servers.errors(r)
-	queues.items(r.task)
+	if err := queues.items(ctx, r.task); err != nil {
+		return err
+	}
 	if err := queues.dividedKeys(ctx, r.task); err != nil {
 		return err
 	}

@@ -136,8 +136,12 @@ func testDiagnose(t *testing.T, c *center.Center) {
 	r.makeSilent("A")
 	want("workers", "PROBLEM no worker may take queues", "NOTE B is paused", "PROBLEM A has been silent for ")
 	want("failing") // the report of an overdue server is stale
-	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{{Key: "a", QueueID: "0", State: ops.ItemDead}, {Key: "b", QueueID: "0", State: ops.ItemRetry}}))
-	want("items", "PROBLEM 1 item has failed permanently", "NOTE 1 item has failed and is retried")
+	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{
+		{Key: "a", QueueID: "0", State: ops.ItemDead, LastError: "no such\ncustomer"}, {Key: "b", QueueID: "0", State: ops.ItemRetry},
+	}))
+	want("items", "PROBLEM 1 item has failed permanently: a of queue 0: no such; customer", "NOTE 1 item has failed and is retried: b of queue 0")
+	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{{Key: "c", QueueID: "0", State: ops.ItemDead, LastError: "no such\ncustomer"}}))
+	want("items", "PROBLEM 2 items have failed permanently, such as ", "NOTE 1 item has failed and is retried: b of queue 0")
 	r.exec("UPDATE schedule_queue SET crash_count = 6 WHERE task_type = '%s' AND queue_id = '1'", r.task)
 	want("queues", "PROBLEM queues whose owners have died one after the other: 1 (6)")
 	r.exec("UPDATE schedule_queue SET crash_count = 5 WHERE task_type = '%s' AND queue_id = '1'", r.task)
