@@ -123,6 +123,9 @@ var (
 	Paused = kind("PAUSED", "pause", Note, Silent,
 		"a task type is paused",
 		"rota task resume {task}")
+	WindowClosed = kind("WINDOW_CLOSED", "window", Note, Silent,
+		"no worker may select now, because the window of permitted work is closed",
+		"wait until it opens; to lift it: rota task set {task} permit_run_start_time= permit_run_end_time=")
 	NeverServed = kind("NEVER_SERVED", "queues", Note, Silent,
 		"no worker has ever served a task type",
 		"start a worker: rota worker -c rota.yaml")
@@ -150,7 +153,7 @@ var (
 		"give each worker a name of its own")
 	RequireUnmet = kind("REQUIRE_UNMET", "labels", Problem, Silent,
 		"no worker has the labels of require",
-		"start a worker with the labels, or change require: rota worker --labels")
+		"start a worker with the labels: rota worker --labels; or change the rule: rota task set {task} require=LABELS")
 	PinUnmet = kind("PIN_UNMET", "pins", Problem, Silent,
 		"no worker has the labels of a pin, and the owner keeps the queue",
 		"start a worker with the labels, or: rota queue unpin {task} QUEUE")

@@ -353,9 +353,10 @@ func (r rosterRows) splits(queue string) string {
 	return command
 }
 
-// backlog reports queues in which work piles up. A task type that is paused is not expected to get less.
+// backlog reports queues in which work piles up. A task type that is paused, or whose window is closed, is not expected
+// to get less, and nothing is counted then.
 func (d queueCheck) backlog(r rosterRows, settings center.Settings) {
-	if r.task.Paused {
+	if r.task.Paused || !r.closedUntil().IsZero() {
 		return
 	}
 	// An autoscaler cannot rely on a count if the owner of the queue does not count often enough, or not any more.

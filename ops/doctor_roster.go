@@ -90,6 +90,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	servers, queues := serverCheck(d), queueCheck(d)
 	servers.availability(r)
 	servers.overdue(r)
+	servers.window(r)
 	r.limits.Require, _ = plan.ParseSelector(settings.Require) // no server has the labels of one that cannot be read
 	if err := queues.ownerless(ctx, r); err != nil {
 		return err

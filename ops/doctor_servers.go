@@ -144,6 +144,30 @@ func (d serverCheck) namesakes(r rosterRows) {
 	}
 }
 
+// closedUntil returns when the window of permitted work opens next, if it is closed at all live servers. A window without
+// an end closes for each queue on its own, and its servers do not say so.
+func (r rosterRows) closedUntil() (opens time.Time) {
+	for _, s := range r.servers {
+		switch from, to := s.NextRunStartTime, s.NextRunEndTime; {
+		case s.Overdue:
+		case from == nil || to == nil || to.Before(*from):
+			return time.Time{}
+		case opens.IsZero() || from.Before(opens):
+			opens = *from
+		}
+	}
+	return opens
+}
+
+// window reports that nothing is selected until the window of permitted work opens: otherwise a mistake in its settings
+// would look as if there were nothing to do.
+func (d serverCheck) window(r rosterRows) {
+	if opens := r.closedUntil(); !opens.IsZero() && !r.task.Paused {
+		d.add(condition.WindowClosed, "no worker selects before %s: permit_run_start_time and permit_run_end_time say so",
+			opens.UTC().Format(time.RFC3339))
+	}
+}
+
 // stalledCalls reports servers with a call of the dealer that takes longer than stall_after.
 func (d serverCheck) stalledCalls(r rosterRows, after time.Duration) {
 	for _, s := range r.servers {

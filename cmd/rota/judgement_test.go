@@ -126,6 +126,7 @@ var plays = map[string]play{
 	}},
 	"JOIN_UNMET":    {settings: center.Settings{Queues: 1, Mode: center.ModeRun, After: []runs.After{{Upstream: "run_failed"}, {Upstream: "slot_missed"}}}},
 	"PAUSED":        {rows: running("paused = TRUE")},
+	"WINDOW_CLOSED": {rows: server("next_run_start_time = '2098-01-01 00:00:00.000000', next_run_end_time = '2099-01-01 00:00:00.000000'")},
 	"NEVER_SERVED":  {alone: true, rows: "DELETE FROM schedule_queue WHERE task_type = 'TASK'; DELETE FROM schedule_task_running WHERE task_type = 'TASK'"},
 	"NO_ELIGIBLE":   {rows: server("state = 'PAUSED'")},
 	"SERVER_PAUSED": {rows: server("state = 'PAUSED'"), do: second(roster.ServerInfo{})},
