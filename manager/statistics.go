@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 // statisticsInterval is the shortest pause between two writes of the statistics of a process (S1).
-const statisticsInterval = 10 * time.Second
+const statisticsInterval = ops.StatisticsEvery
 
 // statisticsWriter writes the statistics of all servers of the process, in a statement and a goroutine of its own, so
 // that an error of the database about a text, or a wait, costs no server its lease (S1). It writes right after a

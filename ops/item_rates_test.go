@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"maps"
 	"testing"
 	"time"
 )
@@ -15,16 +16,20 @@ func TestItemRates(t *testing.T) {
 		}
 		return rates.Update(servers)
 	}
-	if got := reading(0, map[string]int64{"a": 10, "b": 20}); got["a"] != 0 || got["b"] != 0 {
-		t.Errorf("the first reading has rates: %v", got)
-	}
-	if got := reading(2, map[string]int64{"a": 30, "c": 5}); got["a"] != 10 || got["c"] != 0 {
-		t.Errorf("a must have 10 items/s, c has no earlier reading: %v", got)
-	}
-	if got := reading(2, map[string]int64{"a": 40}); got["a"] != 0 {
-		t.Errorf("two readings at one time have no rate: %v", got)
-	}
-	if got := reading(4, map[string]int64{"a": 50, "b": 99}); got["a"] != 5 || got["b"] != 0 {
-		t.Errorf("a must have 5 items/s, b was gone at the last reading: %v", got)
+	for _, step := range []struct {
+		at   int
+		done map[string]int64
+		want map[string]float64
+	}{
+		{0, map[string]int64{"a": 10, "b": 20}, map[string]float64{}},
+		{4, map[string]int64{"a": 110, "b": 20, "c": 5}, map[string]float64{"a": 10}}, // a has written after 10 s at least
+		{9, map[string]int64{"a": 110, "b": 20, "c": 5}, map[string]float64{"a": 10}}, // that holds until it writes again
+		{16, map[string]int64{"a": 350, "b": 20}, map[string]float64{"a": 20}},
+		{25, map[string]int64{"a": 350, "b": 20, "c": 50}, map[string]float64{"a": 20, "b": 0}}, // c was gone
+		{37, map[string]int64{"a": 350, "b": 20, "c": 50}, map[string]float64{"a": 0, "b": 0}},
+	} {
+		if got := reading(step.at, step.done); !maps.Equal(got, step.want) {
+			t.Errorf("after %d s: %v, want %v", step.at, got, step.want)
+		}
 	}
 }

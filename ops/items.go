@@ -223,25 +223,44 @@ func deleteSomeItems(ctx context.Context, l *roster.LockTx, after string) (n int
 	return n, last, nil
 }
 
-// ItemRates computes the items that servers have done per second, from two successive readings of their counters. Items
+// StatisticsEvery is the shortest pause between two writes of the counters of a worker.
+const StatisticsEvery = 10 * time.Second
+
+// ItemRates computes the items that servers have done per second, from successive readings of their counters. Items
 // that failed do not count: in an outage the rate is 0. The zero value has no earlier reading. It must not be used
 // concurrently.
 type ItemRates struct {
-	at   time.Time        // the database's time of the last reading
-	done map[string]int64 // items that had succeeded at that time, by the uuid of the server
+	servers map[string]itemRate // by uuid
 }
 
-// Update returns the items per second of each server since the last reading, by uuid. A server without an earlier
-// reading has no entry. A server writes its counters with each heartbeat, so the rate is as coarse as the heartbeats.
+// itemRate is the rate of a server since its counter has changed.
+type itemRate struct {
+	done  int64     // items that had succeeded
+	at    time.Time // the database's time of the reading that first found so many
+	rate  float64
+	known bool
+}
+
+// Update returns the items per second of each server, by uuid. The rate of a server is that of the time between its
+// last two writes of its counters, and 0 if it has written nothing new for twice that time. A server has no entry before
+// one of both was seen.
 func (r *ItemRates) Update(servers []ServerRecord) map[string]float64 {
-	rates, done := map[string]float64{}, map[string]int64{}
-	var now time.Time
+	rates, now := map[string]float64{}, map[string]itemRate{}
 	for _, s := range servers {
-		now, done[s.UUID] = s.Now, s.SuccessCount
-		if before, known := r.done[s.UUID]; known && s.Now.After(r.at) {
-			rates[s.UUID] = float64(done[s.UUID]-before) / s.Now.Sub(r.at).Seconds()
+		of, seen := r.servers[s.UUID]
+		switch since := s.Now.Sub(of.at); {
+		case !seen:
+			of = itemRate{done: s.SuccessCount, at: s.Now}
+		case s.SuccessCount != of.done:
+			took := max(since, StatisticsEvery).Seconds() // the first reading may be long after the write
+			of = itemRate{s.SuccessCount, s.Now, float64(s.SuccessCount-of.done) / took, true}
+		case since > 2*StatisticsEvery:
+			of.rate, of.known = 0, true
+		}
+		if now[s.UUID] = of; of.known {
+			rates[s.UUID] = of.rate
 		}
 	}
-	r.at, r.done = now, done
+	r.servers = now
 	return rates
 }

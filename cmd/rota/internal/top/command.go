@@ -41,9 +41,10 @@ Into a pipe, or with --once, the command prints tables of the task types and
 workers: --once prints them once, a pipe gets them at each interval.
 
 PROBLEMS and NOTES are what "rota doctor" finds, by kind: see the help of "rota
-task list". ITEMS/S is how many items have succeeded a second since the previous
-table: items that fail do not count. A worker writes its counters about once a
-second. OLDEST is the age of the oldest call, while items are in flight.`,
+task list". ITEMS/S is how many items have succeeded a second between the
+last two times that the worker wrote its counters: about every ten seconds, so
+that the first tables have none. Items that fail do not count. OLDEST is the age
+of the oldest call, while items are in flight.`,
 		Example: `  rota top
   rota top settle --watch=500ms
   rota top --once`,
@@ -84,12 +85,16 @@ func showTop(ctx context.Context, c *ops.Client, taskType string, r *reader) (cl
 // serverLine is a server and its items per second.
 type serverLine struct {
 	ops.ServerRecord
-	rate float64
+	rate *float64 // nil if it is not known yet
 }
 
 func serverLines(servers []ops.ServerRecord, rates map[string]float64) (lines []serverLine) {
 	for _, s := range servers {
-		lines = append(lines, serverLine{s, rates[s.UUID]})
+		line := serverLine{s, nil}
+		if rate, known := rates[s.UUID]; known {
+			line.rate = &rate
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }
@@ -109,4 +114,10 @@ func serverRow(l serverLine) cli.Row {
 	}
 }
 
-func rateCell(rate float64) cli.Cell { return cli.Text("ITEMS/S", fmt.Sprintf("%.1f", rate)).Right() }
+func rateCell(rate *float64) cli.Cell {
+	text := "-"
+	if rate != nil {
+		text = fmt.Sprintf("%.1f", *rate)
+	}
+	return cli.Text("ITEMS/S", text).Right()
+}

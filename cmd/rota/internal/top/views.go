@@ -85,8 +85,7 @@ type reader struct {
 	begun  bool // the first list of task types was read, which does not wait for the findings
 }
 
-// ratesOf returns the items per second of each server, by uuid. A server writes its counters about once a second: a
-// reading that follows at once says nothing new.
+// ratesOf returns the items per second of each server, by uuid. A reading that follows at once says nothing new.
 func (r *reader) ratesOf(servers []ops.ServerRecord) map[string]float64 {
 	if time.Since(r.rated) >= time.Second {
 		r.rated, r.perServer = time.Now(), r.rates.Update(servers)
@@ -118,7 +117,7 @@ func latestOf[T any](records []T, reverse bool, row func(T) cli.Row, about func(
 // taskLine is a task type with its items per second.
 type taskLine struct {
 	ops.JudgedTask
-	rate float64
+	rate *float64 // of the servers whose rate is known; nil if it is of none
 }
 
 func readTasks(ctx context.Context, r *reader, s scope) (content, error) {
@@ -133,9 +132,15 @@ func readTasks(ctx context.Context, r *reader, s scope) (content, error) {
 	if err != nil {
 		return content{}, err
 	}
-	perServer, perTask := r.ratesOf(servers), map[string]float64{}
-	for _, server := range servers {
-		perTask[server.TaskType] += perServer[server.UUID]
+	perTask := map[string]*float64{}
+	for _, line := range serverLines(servers, r.ratesOf(servers)) {
+		if sum := perTask[line.TaskType]; line.rate != nil {
+			if sum == nil {
+				sum = new(float64)
+			}
+			*sum += *line.rate
+			perTask[line.TaskType] = sum
+		}
 	}
 	now := time.Now()
 	lines := make([]taskLine, len(tasks))
