@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -32,6 +33,9 @@ func (m mutant) simulate(s simulator, sim time.Duration, restore func() error) (
 	}
 	first := out
 	out, failed = s.play(time.Nanosecond, "ROTA_SIM_SEED="+seed) // one history
+	if n := howMany(out); failed == nil && n != " in 1 histories" {
+		return "", fmt.Errorf("%s: the history of %s was not played without the mutant:\n%s", m.name(), seed, out)
+	}
 	if _, same := brokenRule(out); failed != nil {
 		return survived + ": the history of " + seed + " breaks " + same + " without the mutant, too", nil
 	}

@@ -338,10 +338,16 @@ func (o *oracle) lift() error {
 	var calls []call
 	add := func(env string, words ...string) { calls = append(calls, call{env, words}) }
 	for _, t := range o.w.tasks {
+		// Settings are refused while a trigger of another task type has the name of this one.
+		err := o.each(o.w.oracle.center.DB(), `SELECT name, target FROM schedule_trigger WHERE name = ? AND target <> name`,
+			func(trigger, _ string) { add(t.env, "trigger_delete", "trigger="+trigger) }, t.name)
+		if err != nil {
+			return err
+		}
 		add(t.env, "task_resume", "task="+t.name)
 		add(t.env, "task_set", "task="+t.name, "max_queues_per_server=0", "max_servers=0", "max_in_flight=0", "rate_per_second=0",
 			"require=", "prefer=", "spread=")
-		err := o.each(o.w.oracle.center.DB(), `SELECT task_type, queue_id FROM schedule_assignment WHERE pin <> '' AND task_type = ?`,
+		err = o.each(o.w.oracle.center.DB(), `SELECT task_type, queue_id FROM schedule_assignment WHERE pin <> '' AND task_type = ?`,
 			func(task, queue string) { add(t.env, "queue_unpin", "task="+task, "queue="+queue) }, t.name)
 		if err != nil {
 			return err

@@ -134,9 +134,10 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// TestHistories plays random histories, for as long as ROTA_SIM says, which is a duration; without it, for ten seconds.
-// Each has the seed after that of the one before; ROTA_SIM_SEED is the first one. It ends at the first history that
-// breaks a rule, makes that shorter unless ROTA_SIM_SHRINK is 0, and writes it into the directory ROTA_SIM_DIR.
+// TestHistories plays random histories, for as long as ROTA_SIM says, which is a duration, and at least one; without it,
+// for ten seconds. Each has the seed after that of the one before; ROTA_SIM_SEED is the first one. It ends at the first
+// history that breaks a rule, makes that shorter unless ROTA_SIM_SHRINK is 0, and writes it into the directory
+// ROTA_SIM_DIR.
 func TestHistories(t *testing.T) {
 	limit, err := time.ParseDuration(cmp.Or(os.Getenv("ROTA_SIM"), "10s"))
 	if err != nil {
@@ -147,7 +148,7 @@ func TestHistories(t *testing.T) {
 		t.Fatal(err)
 	}
 	played, lasted, statements, met := 0, time.Duration(0), 0, pairs{}
-	for began := time.Now(); time.Since(began) < limit; seed++ {
+	for began := time.Now(); played == 0 || time.Since(began) < limit; seed++ {
 		h := draw(seed)
 		r := play(t, h)
 		met.add(h)
