@@ -36,8 +36,8 @@ func (t TaskRecord) DisplayState() string {
 func (t TaskRecord) Served() bool { return t.Servers > t.DeadServers }
 
 // DisplayState returns the state of the server, or OVERDUE: the state that an overdue server has written is stale. A
-// server that has got its first queue is SERVING, although it writes that with its next heartbeat only. A server that is
-// SERVING is FAILING if its calls do nothing but fail.
+// server that has got its first queue is SERVING, although it writes that only with its next heartbeat. A server that
+// is SERVING is FAILING if its calls do nothing but fail.
 func (s ServerRecord) DisplayState() string {
 	state := s.State
 	if state == StateStandby && s.Queues > 0 {

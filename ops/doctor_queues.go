@@ -201,8 +201,8 @@ func (d queueCheck) items(ctx context.Context, task TaskRecord) error {
 	return nil
 }
 
-// failedItem returns one failed item of a state with its queue and its error, as ": 17 of queue 3: no such customer"; empty
-// if there is none any more.
+// failedItem returns one failed item of a state with its queue and its error, as ": 17 of queue 3: no such customer".
+// It returns nothing if there is none any more.
 func (d queueCheck) failedItem(ctx context.Context, taskType, state string) (string, error) {
 	type item struct{ Key, QueueID, LastError string }
 	i, found, err := sqldb.Record[item](ctx, d.c.db, `SELECT item_key, queue_id, last_error FROM schedule_failed_item

@@ -144,8 +144,8 @@ func (d serverCheck) namesakes(r rosterRows) {
 	}
 }
 
-// closedUntil returns when the window of permitted work opens next, if it is closed at all live servers. A window without
-// an end closes for each queue on its own, and its servers do not say so.
+// closedUntil returns when the window of permitted work opens next, if it is closed at all live servers. A window
+// without an end closes for each queue on its own, and its servers do not say so.
 func (r rosterRows) closedUntil() (opens time.Time) {
 	for _, s := range r.servers {
 		switch from, to := s.NextRunStartTime, s.NextRunEndTime; {

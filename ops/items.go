@@ -242,8 +242,8 @@ type itemRate struct {
 }
 
 // Update returns the items per second of each server, by uuid. The rate of a server is that of the time between its
-// last two writes of its counters, and 0 if it has written nothing new for twice that time. A server has no entry before
-// one of both was seen.
+// last two writes of its counters, and 0 if it has written nothing new for twice that time. A server has no entry
+// before one of both was seen.
 func (r *ItemRates) Update(servers []ServerRecord) map[string]float64 {
 	rates, now := map[string]float64{}, map[string]itemRate{}
 	for _, s := range servers {
