@@ -74,10 +74,10 @@ func (p *Processor) peekIdle(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		next, wait := p.nextPeek(ctx)
+		next, wait := p.nextPeek()
 		if next != nil {
-			next.run()
-			p.endPeek(next)
+			next.run(ctx)
+			p.endPeek(next, ctx.Err() != nil)
 			continue
 		}
 		timer.Reset(wait)
@@ -90,7 +90,7 @@ func (p *Processor) peekIdle(ctx context.Context) {
 }
 
 // nextPeek begins the peek that is due. If none is, it returns how long the next one is away at most.
-func (p *Processor) nextPeek(ctx context.Context) (next *peek, wait time.Duration) {
+func (p *Processor) nextPeek() (next *peek, wait time.Duration) {
 	trusted := p.env.Trusted()
 	s := p.lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (p *Processor) nextPeek(ctx context.Context) (next *peek, wait time.Duratio
 		return nil, s.pollPause()
 	}
 	k.at = time.Time{}
-	if next = s.newPeekLocked(ctx, now); next == nil {
+	if next = s.newPeekLocked(now); next == nil {
 		return nil, time.Hour
 	}
 	k.running, k.began = next, now
@@ -116,7 +116,6 @@ func (p *Processor) nextPeek(ctx context.Context) (next *peek, wait time.Duratio
 // go on.
 type peek struct {
 	*setup
-	ctx     context.Context
 	timeout time.Duration
 	began   time.Time
 	asked   []idleLane // by data database
@@ -131,8 +130,8 @@ type idleLane struct {
 }
 
 // newPeekLocked returns a peek of the idle lanes. It returns nil if there are too few of them, and lets them be selected.
-func (s *scheduler) newPeekLocked(ctx context.Context, now time.Time) *peek {
-	p := &peek{setup: s.setup, ctx: ctx, began: now, timeout: peekTimeout}
+func (s *scheduler) newPeekLocked(now time.Time) *peek {
+	p := &peek{setup: s.setup, began: now, timeout: peekTimeout}
 	if limit := s.settings.BatchTimeout; limit > 0 {
 		p.timeout = min(p.timeout, limit)
 	}
@@ -155,25 +154,25 @@ func (s *scheduler) newPeekLocked(ctx context.Context, now time.Time) *peek {
 }
 
 // run calls Peek in a goroutine of its own, which the dealer may end by runtime.Goexit.
-func (p *peek) run() {
+func (p *peek) run(ctx context.Context) {
 	ended := make(chan struct{})
 	p.err = errExited
 	go func() {
 		defer close(ended)
-		p.err = p.perform()
+		p.err = p.perform(ctx)
 	}()
 	<-ended
 }
 
 // perform calls Peek for the lanes of each data database. One that is away keeps none of the others busy.
-func (p *peek) perform() error {
+func (p *peek) perform(ctx context.Context) error {
 	var errs []error
 	for rest := p.asked; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && rest[n].selection.Queue.Database == rest[0].selection.Queue.Database {
 			n++
 		}
-		if err := p.ask(rest[:n]); err != nil {
+		if err := p.ask(ctx, rest[:n]); err != nil {
 			errs = append(errs, err)
 		}
 		rest = rest[n:]
@@ -183,20 +182,20 @@ func (p *peek) perform() error {
 
 // ask notes which of the lanes Peek has not named. It waits for its turn among the peeks of the process. Its lanes are
 // selected meanwhile, if it takes too long.
-func (p *peek) ask(idle []idleLane) error {
+func (p *peek) ask(ctx context.Context, idle []idleLane) error {
 	if p.env.Peeking != nil {
 		select {
 		case p.env.Peeking <- struct{}{}:
 			defer func() { <-p.env.Peeking }()
-		case <-p.ctx.Done():
-			return p.ctx.Err()
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 	selections := make([]Selection, len(idle))
 	for i, l := range idle {
 		selections[i] = l.selection
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, p.timeout)
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	named, err := p.source.peek(ctx, selections)
 	if err != nil {
@@ -212,11 +211,11 @@ func (p *peek) ask(idle []idleLane) error {
 	return nil
 }
 
-// endPeek reports a failure, and tells the lanes what the peek has found.
-func (p *Processor) endPeek(k *peek) {
+// endPeek reports a failure, unless the process stops, and tells the lanes what the peek has found.
+func (p *Processor) endPeek(k *peek, stops bool) {
 	now := time.Now()
 	off := errors.Is(k.err, ErrNoPeek)
-	failed := k.err != nil && !off && k.ctx.Err() == nil
+	failed := k.err != nil && !off && !stops
 	if failed {
 		k.log()
 	}
@@ -256,7 +255,7 @@ func (p *peek) log() {
 	if panicked, ok := errors.AsType[*panicError](p.err); ok {
 		level, attrs = slog.LevelError, append(attrs, slog.String("stack", string(panicked.stack)))
 	}
-	p.lines.log(p.ctx, level, "peek: "+failed.String(), attrs)
+	p.lines.log(context.Background(), level, "peek: "+failed.String(), attrs)
 }
 
 // queueIDs lists the queues of the peek, at most eight of them.

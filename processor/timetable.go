@@ -10,7 +10,7 @@ type timetable struct {
 	asks      [askReasons]time.Time  // zero: there is no such reason
 	holds     [holdReasons]time.Time // zero: likewise
 	began     time.Time              // when the last select began
-	idleUntil time.Time              // until when peeks may delay askPoll; zero if the last select has not left the lane idle
+	idleUntil time.Time              // until when peeks may delay askPoll; zero if the last select did not leave it idle
 }
 
 // askReason is a reason for a select.

@@ -50,8 +50,8 @@ var dialect = &sqldb.Dialect{
 	// locked, and takes the statement with it: at READ COMMITTED, FOR SHARE has waited for a change of the owner, and has
 	// compared the row as that has left it. The failing expression depends on the count, so that the planner cannot
 	// evaluate it beforehand.
-	Guard: `WITH rota_fence AS MATERIALIZED (SELECT 1 FROM {table} AS q WHERE task_type = ? AND own_sign = ? AND queue_id = ?
-		AND cur_server = ? AND epoch = ? AND ` + durable + ` <> '' FOR SHARE OF q), rota_work AS (
+	Guard: `WITH rota_fence AS MATERIALIZED (SELECT 1 FROM {table} AS q WHERE task_type = ? AND own_sign = ?
+		AND queue_id = ? AND cur_server = ? AND epoch = ? AND ` + durable + ` <> '' FOR SHARE OF q), rota_work AS (
 {work})
 SELECT CASE COUNT(*) WHEN 1 THEN 1 ELSE CAST('` + sqldb.GuardFailed + ` ' || COUNT(*) AS integer) END FROM rota_fence`,
 	// The LIMIT tells PostgreSQL's planner the greatest number of rows, for the same reason: it uses the index for a few

@@ -153,9 +153,9 @@ func (d *Dialect) SQL(text string) string {
 // GuardFailed is in the error of a guarded statement whose queue does not belong to the owner.
 const GuardFailed = "rota: fenced"
 
-// Guarded returns the text of a statement with parameters under the guard of a queue of a table. It returns false if the
-// database has no such form, or if the statement may be none of those that change rows even though nobody reads their
-// result.
+// Guarded returns the text of a statement with parameters under the guard of a queue of a table. It returns false if
+// the database has no such form, or if the statement may be none of those that change rows even though nobody reads
+// their result.
 func (d *Dialect) Guarded(table, work string, params int) (text string, ok bool) {
 	verb, _, _ := strings.Cut(strings.Join(strings.Fields(work), " "), " ")
 	if d.Guard == "" || !slices.Contains([]string{"INSERT", "UPDATE", "DELETE"}, strings.ToUpper(verb)) {
