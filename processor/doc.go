@@ -125,8 +125,7 @@ package processor
 // a peek hangs or does not begin. The alternative, a set of lanes that only peeks make due, loses work in each of these
 // cases, unless each has code of its own. The queues do not wait for a peek: it reads, and touches no item.
 //
-// A hint (Processor.Hint) is a reason for a select, and so is the word of a peek that a queue has work. It only makes a
-// select sooner, so it may be lost (X9).
+// A hint (Processor.Hint) is a reason for a select. It only makes a select sooner, so it may be lost (X9).
 //
 // # The life of an item
 //

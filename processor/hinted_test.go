@@ -2,6 +2,7 @@ package processor_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -62,13 +63,17 @@ func TestHintedQueuesArePolledAsANet(t *testing.T) {
 
 // X9: items that come without a hint raise an alert, and items with hints raise none.
 func TestUnhintedItemsRaiseAnAlert(t *testing.T) {
-	for name, hints := range map[string]bool{"hints": true, "no hints": false} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range []struct{ hints, peeks bool }{{true, true}, {false, true}, {true, false}, {false, false}} {
+		t.Run(fmt.Sprintf("hints %t peeks %t", c.hints, c.peeks), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				var alerts atomic.Int32
 				i := newInbox(w)
-				i.quiet = true
-				hintedWorld(t, w, i, processor.Env{Alert: func(a processor.Alert) {
+				i.quiet, i.peek = true, func(_ context.Context, idle []string) ([]string, error) { return i.busy(idle), nil }
+				var d processor.TaskDealer[string] = i
+				if !c.peeks {
+					d = &dealer{sel: i.Select, exec: i.Execute}
+				}
+				hintedWorld(t, w, d, processor.Env{Alert: func(a processor.Alert) {
 					if a.Kind == processor.AlertUnhinted {
 						alerts.Add(1)
 					}
@@ -76,12 +81,14 @@ func TestUnhintedItemsRaiseAnAlert(t *testing.T) {
 				for range 10 {
 					time.Sleep(50 * time.Second)
 					i.arrive("a1")
-					if hints {
+					if c.hints && c.peeks {
+						w.Hint() // which a peek follows
+					} else if c.hints {
 						w.Hint("a")
 					}
 				}
 				time.Sleep(time.Minute)
-				if told := alerts.Load() > 0; told == hints {
+				if told := alerts.Load() > 0; told == c.hints {
 					t.Errorf("%d alerts", alerts.Load())
 				}
 			})

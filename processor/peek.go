@@ -13,7 +13,7 @@ import (
 
 // A queue is idle if its last select has returned nothing at all. Idle queues are peeked together once in
 // sleep_time_nodata (X8). Peeks have a goroutine of their own and touch the lanes in two ways only: a peek that does not
-// name a lane delays its poll (timetable.looked), and one that names it is a hint (timetable.hint).
+// name a lane delays its poll (timetable.looked), and one that names it makes it due.
 const (
 	// peekMost is how long after its last select an idle queue is selected again, whatever the peeks say. So a Peek that
 	// is wrong delays work, and does not lose it.
@@ -29,7 +29,7 @@ const (
 // peeks decides when the idle lanes are peeked. The scheduler's lock guards it.
 type peeks struct {
 	off     bool          // the dealer is no Peeker, or has returned ErrNoPeek
-	hinted  bool          // a hint for all queues came during the peek
+	hinted  bool          // a hint for all queues has come since the last peek began
 	at      time.Time     // of the next peek; zero while no lane is idle
 	began   time.Time     // when the last peek began
 	running *peek         // nil if none is in flight
@@ -44,7 +44,7 @@ func (k *peeks) plan(at time.Time) {
 
 // hint plans a peek at once. If one is in flight, that may have read too early, so another one follows.
 func (k *peeks) hint(now time.Time) {
-	k.hinted = k.running != nil
+	k.hinted = true
 	k.plan(later(k.began.Add(hintPause), now))
 }
 
@@ -104,8 +104,9 @@ func (p *Processor) nextPeek() (next *peek, wait time.Duration) {
 		k.at = now.Add(s.pollPause())
 		return nil, s.pollPause()
 	}
-	k.at = time.Time{}
-	if next = s.newPeekLocked(now); next == nil {
+	next = s.newPeekLocked(now)
+	k.at, k.hinted = time.Time{}, false
+	if next == nil {
 		return nil, time.Hour
 	}
 	k.running, k.began = next, now
@@ -118,6 +119,7 @@ type peek struct {
 	*setup
 	timeout time.Duration
 	began   time.Time
+	hinted  bool       // a hint has asked for it
 	asked   []idleLane // by data database
 	err     error
 }
@@ -131,7 +133,7 @@ type idleLane struct {
 
 // newPeekLocked returns a peek of the idle lanes. It returns nil if there are too few of them, and lets them be selected.
 func (s *scheduler) newPeekLocked(now time.Time) *peek {
-	p := &peek{setup: s.setup, began: now, timeout: peekTimeout}
+	p := &peek{setup: s.setup, began: now, timeout: peekTimeout, hinted: s.peeks.hinted}
 	if limit := s.settings.BatchTimeout; limit > 0 {
 		p.timeout = min(p.timeout, limit)
 	}
@@ -231,7 +233,7 @@ func (p *Processor) endPeek(k *peek, stops bool) {
 	if s.peeks.hinted {
 		pause = hintPause
 	}
-	s.peeks.at, s.peeks.hinted, s.peeks.running = now.Add(pause), false, nil
+	s.peeks.at, s.peeks.running = now.Add(pause), nil
 }
 
 // finishPeekLocked lets the lanes rest on that the peek has not named. All others are selected.
@@ -241,8 +243,10 @@ func (s *scheduler) finishPeekLocked(k *peek, now time.Time) {
 		case !l.times.idle(now): // a select of it has found something, or something else asks for one
 		case l.empty:
 			l.times.looked(k.began, s.pollPause())
-		default:
+		case k.hinted:
 			l.times.hint(now)
+		default:
+			l.times.ask(askPoll, now)
 		}
 		s.due.update(l.lane)
 	}

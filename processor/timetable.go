@@ -17,10 +17,10 @@ type timetable struct {
 type askReason int
 
 const (
-	askPoll   askReason = iota // the last select has found nothing: sleep_time_nodata is over
+	askPoll   askReason = iota // the last select has found nothing, and the pause of polls is over or a peek says more
 	askRetry                   // an item that backs off may be retried
 	askMore                    // the source may have more: the last page has ended, or the last select was not a whole look
-	askHint                    // a hint or a peek says that there is work
+	askHint                    // a hint says that there is work
 	askChange                  // the settings, the records or the state of the outage have changed
 	askReasons
 )
@@ -99,8 +99,7 @@ func (t *timetable) due() (at time.Time, why string) {
 	return at, why
 }
 
-// hint adds a hint, or the word of a peek that there is work. So a burst of hints costs a lane a hundred selects a
-// second, however large it is.
+// hint adds a hint. A burst of hints costs a lane a hundred selects a second, however large it is.
 func (t *timetable) hint(now time.Time) { t.ask(askHint, later(t.began.Add(hintPause), now)) }
 
 // idle reports whether the lane may be peeked instead of selected: its last select has returned nothing at all, and
