@@ -282,7 +282,7 @@ func TestTopOfARoleThatMayOnlyRead(t *testing.T) {
 	s.press("y")
 	s.wants(`(?m)^Not done: .*permission denied`)
 	s.press(esc)
-	s.wants(`(?m)^>web1 +web1:1\S* +settle +STANDBY`)
+	s.wants(`(?m)^>web1 +web1:1\S* +settle +SERVING`)
 	s.press("q")
 	s.ends()
 }
