@@ -266,10 +266,10 @@ type Peeker interface {
 	// that are not in idle are ignored. It must read what Select reads: a queue that it misses is found by the next
 	// select.
 	//
-	// idle has the Selection of each idle queue, with a Limit of 1. All of them are in one data database, and there are at
-	// least two in all databases together. A goroutine beside the executors calls Peek, and waits for its end. ctx expires
-	// after 10 s or Settings.BatchTimeout, whichever is less. The drain of a queue does not wait for Peek, so the queue may
-	// belong to another server when Peek reads.
+	// idle has the Selection of each idle queue, with a Limit of 1. All of them are in one data database, and there are
+	// at least two in all databases together. A goroutine beside the executors calls Peek, and waits for its end. ctx
+	// expires after 10 s or Settings.BatchTimeout, whichever is less. The drain of a queue does not wait for Peek, so
+	// the queue may belong to another server when Peek reads.
 	//
 	// It is called in mode CONTINUOUS only, and not while the circuit breaker is open (X5). After
 	// ErrNoPeek the process does not call it again.

@@ -102,15 +102,15 @@ package processor
 //	idle ──due──► selecting ──items──► executing ──last batch ends──► idle, for sleep_time_interval
 //	                  └──nothing──► idle, for sleep_time_nodata, or longer while peeks find nothing
 //
-// After a failed select the lane is idle for a growing pause. Its timetable says when it is selected, by the reasons for
-// a select (the last one has found nothing for sleep_time_nodata, an item may be retried, a hint) and those against one
-// (an interval, a pause, an outage, a rate). What wants a lane selected sooner or later adds a reason, and nobody sets
-// the time. Rejected: to set it. Nine places did, each had to know which of the others had set it before, and a hint
-// needed to know why a lane rests.
+// After a failed select the lane is idle for a growing pause. Its timetable says when it is selected, by the reasons
+// for a select (the last one has found nothing for sleep_time_nodata, an item may be retried, a hint) and those against
+// one (an interval, a pause, an outage, a rate). What wants a lane selected sooner or later adds a reason, and nobody
+// sets the time. Rejected: to set it. Nine places did, each had to know which of the others had set it before, and a
+// hint needed to know why a lane rests.
 //
 // This is TBSchedule's SLEEP, but for each lane on its own: a lane is selected again when nothing of it is in flight,
-// and it never waits for another lane. In NOTSLEEP it is idle as soon as its last batch has started. A queue that drains
-// takes its lane out of the cycle. A sweep polls only during an outage.
+// and it never waits for another lane. In NOTSLEEP it is idle as soon as its last batch has started. A queue that
+// drains takes its lane out of the cycle. A sweep polls only during an outage.
 //
 // A SetSelector has lanes like any other dealer: setDealer asks it for one queue at a time. A lane of all queues, whose
 // pages, batches and fences had several, was a second kind of everything: the loss of a queue cancelled the others, and

@@ -12,8 +12,8 @@ import (
 )
 
 // A queue is idle if its last select has returned nothing at all. Idle queues are peeked together once in
-// sleep_time_nodata (X8). Peeks have a goroutine of their own and touch the lanes in two ways only: a peek that does not
-// name a lane delays its poll (timetable.looked), and one that names it makes it due.
+// sleep_time_nodata (X8). Peeks have a goroutine of their own and touch the lanes in two ways only: a peek that does
+// not name a lane delays its poll (timetable.looked), and one that names it makes it due.
 const (
 	// peekMost is how long after its last select an idle queue is selected again, whatever the peeks say. So a Peek that
 	// is wrong delays work, and does not lose it.
@@ -77,7 +77,7 @@ func (p *Processor) peekIdle(ctx context.Context) {
 		next, wait := p.nextPeek()
 		if next != nil {
 			next.run(ctx)
-			p.endPeek(next, ctx.Err() != nil)
+			p.endPeek(ctx, next)
 			continue
 		}
 		timer.Reset(wait)
@@ -131,7 +131,8 @@ type idleLane struct {
 	empty     bool // the peek has not named it
 }
 
-// newPeekLocked returns a peek of the idle lanes. It returns nil if there are too few of them, and lets them be selected.
+// newPeekLocked returns a peek of the idle lanes. It returns nil if there are too few of them, and lets them be
+// selected.
 func (s *scheduler) newPeekLocked(now time.Time) *peek {
 	p := &peek{setup: s.setup, began: now, timeout: peekTimeout, hinted: s.peeks.hinted}
 	if limit := s.settings.BatchTimeout; limit > 0 {
@@ -214,12 +215,12 @@ func (p *peek) ask(ctx context.Context, idle []idleLane) error {
 }
 
 // endPeek reports a failure, unless the process stops, and tells the lanes what the peek has found.
-func (p *Processor) endPeek(k *peek, stops bool) {
+func (p *Processor) endPeek(ctx context.Context, k *peek) {
 	now := time.Now()
 	off := errors.Is(k.err, ErrNoPeek)
-	failed := k.err != nil && !off && !stops
+	failed := k.err != nil && !off && ctx.Err() == nil
 	if failed {
-		k.log()
+		k.log(ctx)
 	}
 	s := p.lock()
 	defer s.mu.Unlock()
@@ -254,12 +255,12 @@ func (s *scheduler) finishPeekLocked(k *peek, now time.Time) {
 }
 
 // log logs a failure like that of a select.
-func (p *peek) log() {
+func (p *peek) log(ctx context.Context) {
 	level, attrs := slog.LevelWarn, []slog.Attr{slog.String("queue", p.queueIDs()), slog.Any("error", p.err)}
 	if panicked, ok := errors.AsType[*panicError](p.err); ok {
 		level, attrs = slog.LevelError, append(attrs, slog.String("stack", string(panicked.stack)))
 	}
-	p.lines.log(context.Background(), level, "peek: "+failed.String(), attrs)
+	p.lines.log(ctx, level, "peek: "+failed.String(), attrs)
 }
 
 // queueIDs lists the queues of the peek, at most eight of them.

@@ -4,8 +4,8 @@ import "time"
 
 // timetable says when an idle lane is selected next. It has the reasons for a select, each with the time by which that
 // is to begin, and the reasons against one, each with the time until which the lane rests. due computes the time from
-// them, and nobody sets it: so a reason that is added neither overwrites another one nor repairs what that has left, and
-// the order in which they are added does not matter. The select clears them. The scheduler's lock guards it.
+// them, and nobody sets it: so a reason that is added neither overwrites another one nor repairs what that has left,
+// and the order in which they are added does not matter. The select clears them. The scheduler's lock guards it.
 type timetable struct {
 	asks      [askReasons]time.Time  // zero: there is no such reason
 	holds     [holdReasons]time.Time // zero: likewise
@@ -17,9 +17,9 @@ type timetable struct {
 type askReason int
 
 const (
-	askPoll   askReason = iota // the last select has found nothing, and the pause of polls is over or a peek says more
+	askPoll   askReason = iota // the last select has found nothing: the pause is over, or a peek says that there is work
 	askRetry                   // an item that backs off may be retried
-	askMore                    // the source may have more: the last page has ended, or the last select was not a whole look
+	askMore                    // the source may have more: a page has ended, or the last select was not a whole look
 	askHint                    // a hint says that there is work
 	askChange                  // the settings, the records or the state of the outage have changed
 	askReasons
@@ -82,8 +82,8 @@ func (t *timetable) relax(at time.Time) {
 }
 
 // due returns the time of the next select, which is the first time that a reason for it asks for, and not before the
-// last time until which a reason holds the lane. It also returns the reason that decides. A lane without a reason is due
-// at once.
+// last time until which a reason holds the lane. It also returns the reason that decides. A lane without a reason is
+// due at once.
 func (t *timetable) due() (at time.Time, why string) {
 	why = "at once"
 	for r, by := range t.asks {
