@@ -165,10 +165,11 @@ type Center struct {
 	mu   sync.Mutex
 	data map[string]*Data // by name
 
-	commits  commits
-	ownPools ownPools
-	sender   sender
-	teller   *teller
+	unguarded unguarded
+	commits   commits
+	ownPools  ownPools
+	sender    sender
+	teller    *teller
 }
 
 // Database is a database that Open can open: postgres.URL, mysql.URL and sqlite.URL return one, each in a package of

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -22,7 +23,8 @@ func ExecFenced(ctx context.Context, db *sql.DB, query string, args ...any) erro
 	if err != nil {
 		return err
 	}
-	if guarded, params, ok := b.guard(query, args); ok {
+	guarded, params, ok := b.guard(query, args)
+	if ok {
 		err := b.noted(lostSince(ctx, b.c.db.Retry(ctx, func() (clean bool, err error) {
 			if err := b.c.checkPool(ctx, db); err != nil {
 				return true, err
@@ -30,11 +32,39 @@ func ExecFenced(ctx context.Context, db *sql.DB, query string, args ...any) erro
 			err = b.execGuarded(ctx, db, guarded, params)
 			return !errors.Is(err, ErrUnknownCommit), err
 		})))
-		if b.c.db.Class(err) != sqldb.Refused {
+		if class := b.c.db.Class(err); class != sqldb.Refused && class != sqldb.NoTable {
 			return err
 		}
 	}
-	return InTx(ctx, db, execute(ctx, query, args))
+	err = InTx(ctx, db, execute(ctx, query, args))
+	if ok && err == nil { // so it was refused as a part of another one only
+		b.c.unguarded.add(query)
+	}
+	return err
+}
+
+// unguarded are the last texts of statements that PostgreSQL refuses as a part of another one.
+type unguarded struct {
+	mu    sync.Mutex
+	texts map[string]bool
+}
+
+// mostUnguarded bounds them. A program that makes a text for each batch begins anew with each hundred.
+const mostUnguarded = 100
+
+func (u *unguarded) add(text string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.texts == nil || len(u.texts) >= mostUnguarded {
+		u.texts = map[string]bool{}
+	}
+	u.texts[text] = true
+}
+
+func (u *unguarded) has(text string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.texts[text]
 }
 
 func execute(ctx context.Context, query string, args []any) func(*sql.Tx) error {
@@ -51,7 +81,7 @@ func (d *Data) ExecFenced(ctx context.Context, query string, args ...any) error 
 
 // guard returns the statement with its fence, if the database takes both together.
 func (b boundBatch) guard(query string, args []any) (text string, params []any, ok bool) {
-	if b.data != nil || b.Cursor != nil {
+	if b.data != nil || b.Cursor != nil || b.c.unguarded.has(query) {
 		return "", nil, false
 	}
 	return b.rows().Guard(b.Queue, query, args)

@@ -91,6 +91,17 @@ func TestExecFenced(t *testing.T) {
 					t.Errorf("%s: error %v, state %s", text, err, f.state())
 				}
 			}
+			// What it refuses as a part of another statement is tried that way once.
+			refused := f.c.Stats().Errors["refused"]
+			for range 3 {
+				err := center.ExecFenced(f.batch, f.c.DB(), "UPDATE orders SET state = 'TWO'; -- and a comment")
+				if err != nil || f.state() != "TWO" {
+					t.Errorf("a statement with an end of its own: error %v, state %s", err, f.state())
+				}
+			}
+			if n := f.c.Stats().Errors["refused"] - refused; n != 1 {
+				t.Errorf("the database has refused it %d times", n)
+			}
 		}
 		if err := center.ExecFenced(f.batch, f.c.DB(), "UPDATE orders SET no_such = 1"); err == nil || center.IsFenced(err) {
 			t.Errorf("a statement that fails: %v", err)
