@@ -50,11 +50,15 @@ type oracle struct {
 	runs   map[string]bool   // that it has seen
 	fired  map[string]bool   // slots that have a run
 	fires  map[string]int64  // how many, by trigger
+	died   map[string]bool   // items of a cursor that it has seen dead, as "task id": the cursor has passed them
 	lossAt time.Time
 }
 
 func newOracle(w *world) *oracle {
-	return &oracle{w: w, owners: map[string]string{}, runs: map[string]bool{}, fired: map[string]bool{}, fires: map[string]int64{}}
+	return &oracle{
+		w: w, owners: map[string]string{}, runs: map[string]bool{}, fired: map[string]bool{}, fires: map[string]int64{},
+		died: map[string]bool{},
+	}
 }
 
 // sample checks what holds at each moment.
@@ -97,7 +101,10 @@ func (o *oracle) sampleCursors() error {
 		}
 		db, query := o.w.oracle.center.DB(), `SELECT queue_index || ' ' || queue_total, cursor_value FROM schedule_queue
 			WHERE task_type = ? AND cursor_value <> ''`
-		if _, data := o.w.fileOf(t); data != "" {
+		if _, data := o.w.fileOf(t); data != "" { // the cursors are there
+			if _, err := o.undone(t); err != nil { // notes who has died
+				return err
+			}
 			continue
 		}
 		cursors := map[string]string{}
@@ -503,7 +510,8 @@ func (o *oracle) unevenness() (list []string, err error) {
 	return list, nil
 }
 
-// undone returns the items of a task in mode CONTINUOUS that are neither done nor dead.
+// undone returns the items of a task in mode CONTINUOUS that are neither done nor dead. An item of a cursor stays dead
+// when the retention deletes its record: nothing selects it again.
 func (o *oracle) undone(t *task) (ids []string, err error) {
 	if t.inRuns() {
 		return nil, nil
@@ -513,6 +521,9 @@ func (o *oracle) undone(t *task) (ids []string, err error) {
 		JOIN schedule_task_type s ON s.task_type = i.task_type WHERE i.task_type = ? AND state = 'DEAD'`,
 		func(item, key string) {
 			dead[item] = true
+			if t.offers.Cursored {
+				o.died[t.name+" "+item] = true
+			}
 			if key, holds := strings.CutSuffix(key, center.OnDeadHold); holds && t.offers.Ordered {
 				held[key] = true // a dead item holds back those of its key that are behind it
 			}
@@ -521,7 +532,7 @@ func (o *oracle) undone(t *task) (ids []string, err error) {
 		return nil, err
 	}
 	err = o.each(o.w.items(t), `SELECT id, order_key FROM sim_item WHERE task = ? AND effects = 0 ORDER BY id`, func(id, key string) {
-		if !dead[id] && !held[key] {
+		if !dead[id] && !held[key] && !o.died[t.name+" "+id] {
 			ids = append(ids, id)
 		}
 	}, t.name)
