@@ -79,7 +79,7 @@ func TestUnhintedItemsRaiseAnAlert(t *testing.T) {
 					}
 				}})
 				for range 10 {
-					time.Sleep(50 * time.Second)
+					time.Sleep(20 * time.Second) // a peek comes before the poll
 					i.arrive("a1")
 					if c.hints && c.peeks {
 						w.Hint() // which a peek follows

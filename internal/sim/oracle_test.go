@@ -102,7 +102,7 @@ func (o *oracle) sampleCursors() error {
 		db, query := o.w.oracle.center.DB(), `SELECT queue_index || ' ' || queue_total, cursor_value FROM schedule_queue
 			WHERE task_type = ? AND cursor_value <> ''`
 		if _, data := o.w.fileOf(t); data != "" { // the cursors are there
-			if _, err := o.undone(t); err != nil { // notes who has died
+			if _, err := o.undone(t); err != nil { // it notes which items have died
 				return err
 			}
 			continue

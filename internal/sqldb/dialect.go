@@ -154,8 +154,8 @@ func (d *Dialect) SQL(text string) string {
 const GuardFailed = "rota: fenced"
 
 // Guarded returns the text of a statement with parameters under the guard of a queue of a table. It returns false if
-// the database has no such form, or if the statement may be none of those that change rows even though nobody reads
-// their result.
+// the database has no such form. It also does so unless the statement begins with INSERT, UPDATE or DELETE: the guard
+// does not read the result of the statement, and PostgreSQL would not execute a SELECT then.
 func (d *Dialect) Guarded(table, work string, params int) (text string, ok bool) {
 	verb, _, _ := strings.Cut(strings.Join(strings.Fields(work), " "), " ")
 	if d.Guard == "" || !slices.Contains([]string{"INSERT", "UPDATE", "DELETE"}, strings.ToUpper(verb)) {
