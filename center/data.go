@@ -239,7 +239,7 @@ func (d *Data) Enter(ctx context.Context, e Entry) (raised bool, err error) {
 	err = f.Raise(short, e.Queue, e.Items)
 	if _, ahead := errors.AsType[*roster.AheadError](err); ahead {
 		fence := d.c.roster.Server(e.TaskType, e.Server).Fence()
-		if lost := fence.Check(ctx, e.Queue); lost != nil {
+		if lost := fence.Check(ctx, e.Queue, nil); lost != nil {
 			return false, roster.OfRoster(lost)
 		}
 	}

@@ -349,7 +349,7 @@ func TestDataItemsChangeNeedsNoCursors(t *testing.T) {
 	eachItemsChange(t, func(f dataFixture, change func(dataFixture), queue string) {
 		cursor := "42"
 		before := f.works("A", "1")
-		must(f.T, f.d.InTx(f.batch(before, &cursor), func(*sql.Tx) error { return nil }))
+		must(f.T, f.d.InTx(f.batch(before, &center.CursorMove{To: cursor}), func(*sql.Tx) error { return nil }))
 		change(f)
 		after := f.owned("A", queue)
 		if after.Items == before.Items { // the parts of the queue have merged again, and no server has read them
@@ -370,15 +370,19 @@ func TestDataCursorsOfOneTaskType(t *testing.T) {
 		cursor := "42"
 		a := f.own("A", "0", 7)
 		f.enter(a)
-		must(t, f.d.InTx(f.batch(a, &cursor), func(*sql.Tx) error { return nil }))
+		must(t, f.d.InTx(f.batch(a, &center.CursorMove{To: cursor}), func(*sql.Tx) error { return nil }))
 		if got, err := f.d.Cursor(t.Context(), "settle", "A", a.Queue); err != nil || got != cursor {
 			t.Fatalf("the cursor: got %q, %v", got, err)
 		}
 		if n := centertest.CountRows(t, f.c, "SELECT 1 FROM schedule_queue WHERE cursor_value <> ''"); n != 0 {
 			t.Errorf("%d cursors are in the roster, want none", n)
 		}
-		next := "43"
-		must(t, center.SaveCursor(f.batch(a, &next)))
+		must(t, center.SaveCursor(f.batch(a, &center.CursorMove{From: cursor, To: "43"})))
+		stale := f.batch(a, &center.CursorMove{From: cursor, To: "44"})
+		if err := f.d.InTx(stale, func(*sql.Tx) error { return nil }); !errors.Is(err, center.ErrFenced) {
+			t.Fatalf("F4: a batch that begins where the cursor does not stand: got %v, want ErrFenced", err)
+		}
+		f.enter(a)
 		f.enter(f.own("B", "0", 8)) // the next owner goes on behind the cursor
 		b := f.own("B", "1", 10)
 		b.Items.Division = "next"
@@ -414,7 +418,7 @@ func TestDataTaskTypeIsDefinedAnew(t *testing.T) {
 				f.join("A")
 				cursor := "42"
 				before, other := f.works("A", "1"), f.works("A", "2")
-				must(t, f.d.InTx(f.batch(before, &cursor), func(*sql.Tx) error { return nil }))
+				must(t, f.d.InTx(f.batch(before, &center.CursorMove{To: cursor}), func(*sql.Tx) error { return nil }))
 				must(t, f.c.Roster().Server("settle", "A").Leave(t.Context(), nil, roster.Reservation{}))
 				must(t, ops.New(f.c).Tasks().Delete(t.Context(), "settle", "me"))
 				centertest.Define(t, f.c, "settle", anew)

@@ -84,7 +84,7 @@ func (f dataFixture) enterSoon(e center.Entry) {
 }
 
 // batch returns the context of Execute for a batch of the entry's queue.
-func (f dataFixture) batch(e center.Entry, cursor *string) context.Context {
+func (f dataFixture) batch(e center.Entry, cursor *center.CursorMove) context.Context {
 	return f.c.Bind(f.Context(), center.Batch{
 		Server: e.Server, TaskType: e.TaskType, Queue: e.Queue, Database: f.d.Name(), Cursor: cursor,
 	})
@@ -212,7 +212,7 @@ func TestDataIsRestoredUnderACursor(t *testing.T) {
 				_, err := f.d.Cursor(t.Context(), "settle", "A", a.Queue)
 				return err
 			},
-			"save": func() error { return center.SaveCursor(f.batch(a, &cursor)) },
+			"save": func() error { return center.SaveCursor(f.batch(a, &center.CursorMove{To: cursor})) },
 		} {
 			f.enter(a)
 			f.exec("DELETE FROM rota_fence")

@@ -331,7 +331,7 @@ func TestPostgresLimitsIdleFencedTransactions(t *testing.T) {
 			t.Fatal(err)
 		}
 		centertest.Exec(t, c, "UPDATE schedule_queue SET cur_server = 'A', epoch = 7")
-		for _, cursor := range []*string{nil, new(string)} {
+		for _, cursor := range []*center.CursorMove{nil, {}} {
 			ctx := c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queue: center.QueueEpoch{ID: "0", Epoch: 7}, Cursor: cursor})
 			var idle, unsent, after string
 			err := center.InTx(ctx, c.DB(), func(tx *sql.Tx) error {

@@ -15,6 +15,10 @@ import (
 // QueueEpoch is a queue and the epoch under which a server owns it.
 type QueueEpoch = roster.QueueEpoch
 
+// CursorMove is how a batch of a Cursored dealer moves the cursor of its queue: from where the batch began to the
+// position after its last item.
+type CursorMove = roster.CursorMove
+
 // Batch holds what the fence compares with the table: the queue of a batch and the epoch under which its items were
 // selected (F2). The context of Execute carries it.
 type Batch struct {
@@ -23,8 +27,9 @@ type Batch struct {
 	OwnSign  string
 	Queue    QueueEpoch
 
-	// Cursor, if not nil, is the position after the batch's last item. The fencing statement itself saves it (F4).
-	Cursor *string
+	// Cursor, if not nil, is how a batch of a Cursored dealer moves the cursor of the queue. The fencing statement itself
+	// saves it (F4).
+	Cursor *CursorMove
 	// Database is the name of the data database that has the items of the queue; empty for the roster's database (F11).
 	Database string
 	// Run, if not empty, is the id of the run whose sweep the batch belongs to (R8). Its cursor is that of the
@@ -72,7 +77,8 @@ func IsFenced(err error) bool { return errors.Is(err, ErrFenced) }
 // The database ends a transaction that is idle for longer than Options.IdleTxTimeout. On SQLite the transaction must be
 // an immediate one, as those of DB are.
 //
-// Fence returns ErrFenced if the queue has another owner or epoch, and the caller must roll back. It returns ErrNoBatch
+// Fence returns ErrFenced if the queue has another owner or epoch, or if its cursor does not stand where the batch
+// began, and the caller must roll back. It returns ErrNoBatch
 // if ctx does not come from Execute, ErrNoTx if tx has no Commit and Rollback (a pool or a connection, of
 // database/sql or of a wrapper), and ErrNoRoster if the transaction's database has no tables of the roster, or those
 // of another roster.
@@ -103,7 +109,7 @@ func Fence(ctx context.Context, tx Tx) error {
 
 // fenceError returns the error of a fence, unless its transaction leads to another roster.
 func (b boundBatch) fenceError(ctx context.Context, err error) error {
-	if errors.Is(err, ErrFenced) && b.owned(ctx) {
+	if errors.Is(err, ErrFenced) && !errors.Is(err, runs.ErrRunOver) && b.passes(ctx) {
 		err = fmt.Errorf("%w: in the roster the worker owns the queue of the batch, and where the transaction leads it "+
 			"does not", ErrNoRoster)
 	}
@@ -121,14 +127,18 @@ func lostSince(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", cause, err)
 }
 
-// owned reports whether the server still owns the queue of the batch by the roster's own connections. The fence of a
-// transaction in the same database does not fail then: an epoch is never used again. A roster in memory has one
-// connection, which the transaction holds.
-func (b boundBatch) owned(ctx context.Context) bool {
+// passes reports whether the fence of the batch would pass by the roster's own connections. The fence of a transaction
+// in the same database does not fail then: an epoch is never used again, and only the batch itself moves its cursor. A
+// roster in memory has one connection, which the transaction holds.
+func (b boundBatch) passes(ctx context.Context) bool {
 	if b.c.db.Database.Memory {
 		return false
 	}
-	return b.rows().Check(ctx, b.Queue) == nil
+	cursor := b.Cursor
+	if b.data != nil || b.Run != "" { // it is in another row
+		cursor = nil
+	}
+	return b.rows().Check(ctx, b.Queue, cursor) == nil
 }
 
 // rows returns what compares the owners with the rows of the roster.
@@ -158,26 +168,26 @@ func (b boundBatch) saveOrHold(ctx context.Context, tx Tx, rows roster.Fence) er
 }
 
 func (b boundBatch) saveCursor(ctx context.Context, tx roster.Execer, rows roster.Fence) error {
-	if err := roster.CheckCursor(*b.Cursor); err != nil {
+	if err := roster.CheckCursor(b.Cursor.To); err != nil {
 		return err
 	}
-	return rows.HoldByWriting(ctx, tx, b.Queue, `cursor_value = ?, `, *b.Cursor)
+	return rows.MoveCursor(ctx, tx, b.Queue, *b.Cursor)
 }
 
 // fenceRun saves the cursor of a queue of a run. The cursor is not in the queue's own row, so fenceRun fences that row
 // first. It fences by writing: the batches of a cursor run one by one anyway (X3).
 func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
-	if err := roster.CheckCursor(*b.Cursor); err != nil {
+	if err := roster.CheckCursor(b.Cursor.To); err != nil {
 		return err
 	}
-	if err := b.rows().HoldByWriting(ctx, tx, b.Queue, ``); err != nil {
+	if err := b.rows().HoldByWriting(ctx, tx, b.Queue); err != nil {
 		return err
 	}
-	q := b.Queue
+	q, move := b.Queue, *b.Cursor
 	n, err := sqldb.Affected(tx.ExecContext(ctx, b.c.db.SQL(`UPDATE schedule_run_queue`+b.c.db.ByKey+`
 		SET cursor_value = ?, recoveries = 0, progress_at = {now}
 		WHERE run_id = ? AND queue_id = ? AND state = '`+runs.QueueRunning+`' AND server = ?
-		AND epoch = ?`), *b.Cursor, b.Run, q.ID, b.Server, q.Epoch))
+		AND epoch = ? AND `+roster.CursorStands), move.To, b.Run, q.ID, b.Server, q.Epoch, move.From, move.To))
 	if err == nil && n == 0 {
 		err = fmt.Errorf("queue %s of run %s: %w: %w", q.ID, b.Run, ErrFenced, runs.ErrRunOver)
 	}
@@ -235,8 +245,8 @@ func tryInTx(ctx context.Context, d *sqldb.DB, pool *sql.DB, fence func(context.
 
 // SaveCursor saves the cursor of the batch that ctx carries, unless the fence has saved it already in this context
 // (F4). It is for dealers that do not write through a fenced transaction. Their cursor may fall behind their effects,
-// but is never ahead of them. SaveCursor returns ErrFenced if the queue has another owner or epoch, and ErrNoBatch if
-// ctx does not come from Execute.
+// but is never ahead of them. SaveCursor returns ErrFenced if the queue has another owner or epoch, or if its cursor
+// does not stand where the batch began, and ErrNoBatch if ctx does not come from Execute.
 func SaveCursor(ctx context.Context) error {
 	b, err := batchOf(ctx)
 	if err != nil || b.Cursor == nil || b.saved.Load() {

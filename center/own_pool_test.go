@@ -54,7 +54,7 @@ func ownPoolFixture(t *testing.T, raw string, o center.Options) (*center.Center,
 	return c, bindBatch(t, c, nil)
 }
 
-func bindBatch(t *testing.T, c *center.Center, cursor *string) context.Context {
+func bindBatch(t *testing.T, c *center.Center, cursor *center.CursorMove) context.Context {
 	return c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queue: center.QueueEpoch{ID: "0", Epoch: 7}, Cursor: cursor})
 }
 
@@ -74,7 +74,7 @@ func TestInTxOfOwnPool(t *testing.T) {
 		var before, after int
 		must(t, c.DB().QueryRowContext(ctx, "SELECT thread_number FROM schedule_task_type").Scan(&before))
 		must(t, center.InTx(ctx, db, write))
-		cursor := "17"
+		cursor := center.CursorMove{To: "17"}
 		must(t, center.InTx(bindBatch(t, c, &cursor), db, write))
 		must(t, center.InTx(bindBatch(t, c, &cursor), db, write)) // the same cursor
 		centertest.Exec(t, c, "UPDATE schedule_queue SET epoch = 8")
@@ -168,7 +168,7 @@ func TestFenceInAnotherRoster(t *testing.T) {
 		copied, _ := ownPoolFixture(t, elsewhere, center.Options{})
 		centertest.Exec(t, copied, "UPDATE schedule_queue SET cur_server = 'B'")
 		db := openOwn(t, elsewhere, fitParams[c.Dialect()])
-		cursor := "17"
+		cursor := center.CursorMove{To: "17"}
 		for _, ctx := range []context.Context{ctx, bindBatch(t, c, &cursor)} {
 			err := center.InTx(ctx, db, nothing)
 			if !errors.Is(err, center.ErrNoRoster) || errors.Is(err, center.ErrFenced) {

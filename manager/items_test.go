@@ -81,6 +81,30 @@ func TestCursorsMove(t *testing.T) {
 	})
 }
 
+// F4: where a restore takes the last transactions back, an owner goes on from the cursor that is left, and not from the
+// one that it remembers.
+func TestCursorIsSetBack(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		c := &cursored{store{items: map[int]bool{}, takes: 50 * time.Millisecond}}
+		c.put(101)
+		alerts := new(alertLog)
+		cl.serveAlerted(alerts, c, manager.Settings{Queues: 1, ExecuteNumber: 3})
+		time.Sleep(320 * time.Millisecond) // a batch is under way
+		if left := c.left(); left < 50 || left > 95 {
+			cl.Fatalf("%d items are left, want some done and some not", left)
+		}
+		c.put(101)
+		cl.exec("UPDATE schedule_queue SET cursor_value = ''")
+		time.Sleep(time.Minute)
+		if c.left() != 1 { // 0 is not in the source
+			cl.Fatalf("%d items are left, want 1: the cursor has passed what was lost", c.left())
+		}
+		if len(alerts.kinds()) > 0 {
+			cl.Errorf("alerts %v, want none", alerts.kinds())
+		}
+	})
+}
+
 // mortal is a dealer of items that always fail. The test says which queue has an item.
 type mortal struct {
 	mu       sync.Mutex

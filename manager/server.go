@@ -326,7 +326,10 @@ func (s *server) leaseValid() bool {
 func (s *server) bind(ctx context.Context, q processor.Queue, cursor *string) context.Context {
 	b := center.Batch{
 		Server: s.session.Load().uuid, TaskType: s.taskType, Queue: center.QueueEpoch{ID: q.ID, Epoch: q.Epoch},
-		Database: q.Database, Cursor: cursor,
+		Database: q.Database,
+	}
+	if cursor != nil {
+		b.Cursor = &center.CursorMove{From: q.Cursor, To: *cursor}
 	}
 	if q.Run != nil {
 		b.Run = q.Run.ID

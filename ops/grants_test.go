@@ -126,7 +126,7 @@ func exerciseQueues(t *testing.T, c *center.Center) {
 }
 
 // bindQueue0 returns a context with a batch of web1's queue 0, under the epoch in the table.
-func bindQueue0(t *testing.T, c *center.Center, cursor *string) context.Context {
+func bindQueue0(t *testing.T, c *center.Center, cursor *center.CursorMove) context.Context {
 	t.Helper()
 	return c.Bind(t.Context(), center.Batch{Server: web1, TaskType: "settle", Cursor: cursor, Queue: queue0(t, c, web1, "settle")})
 }
@@ -153,8 +153,7 @@ func exerciseItemsAndCursors(t *testing.T, c *center.Center) {
 	_, err = ops.New(c).Items().Clean(ctx, time.Hour)
 	must(t, err)
 	must(t, failures.Of(c.Roster()).Forget(ctx, "settle", []string{"17"}))
-	cursor := "17"
-	must(t, center.SaveCursor(bindQueue0(t, c, &cursor)))
+	must(t, center.SaveCursor(bindQueue0(t, c, &center.CursorMove{To: "17"})))
 	must(t, c.Roster().Server("settle", web1).WindowDone(ctx, queue0(t, c, web1, "settle"), time.Now()))
 }
 
@@ -195,7 +194,7 @@ func exerciseRuns(t *testing.T, c *center.Center) {
 	must(t, err)
 	s := claimExtract(t, c)
 	failed := []runs.ItemFailure{{Key: "17", Error: "no", At: time.Now()}}
-	must(t, c.Engine().Sweeps.Save(ctx, s, runs.Progress{Cursor: &s.QueueID, Failed: failed}))
+	must(t, c.Engine().Sweeps.Save(ctx, s, runs.Progress{Failed: failed}))
 	_, err = c.Engine().Sweeps.Fail(ctx, s, runs.Progress{}, "no", true)
 	must(t, err)
 	must(t, c.Engine().Runs.Rerun(ctx, s.RunID, "test"))

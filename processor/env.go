@@ -30,9 +30,9 @@ type Env struct {
 	Databases int
 
 	// Bind derives the context of Execute from ctx, so that it carries the queue of the batch under its epoch at the
-	// time of the select. cursor is not nil only for a batch of a Cursored dealer. It is then the
-	// position after the last item. The fence saves it (F4), in the row of q.Run if that is not nil. Bind may
-	// only add values. Nil adds nothing.
+	// time of the select. cursor is not nil only for a batch of a Cursored dealer. It is then the position after the
+	// last item, and q.Cursor is where the batch begins. The fence moves the cursor (F4), in the row of q.Run if that is
+	// not nil. Bind may only add values. Nil adds nothing.
 	Bind func(ctx context.Context, q Queue, cursor *string) context.Context
 
 	// Lost reports whether an error of the dealer, of Items or of Cursors means that the queue of the call was lost. The

@@ -56,8 +56,6 @@ type Sweeps struct {
 
 // Progress is the progress of the sweep of a queue.
 type Progress struct {
-	// Cursor is where the next sweep of the queue in this run begins; nil does not change it.
-	Cursor *string
 	// ItemsDone and ItemsFailed are totals of the queue in this run, including earlier sweeps.
 	ItemsDone, ItemsFailed int64
 
@@ -348,13 +346,6 @@ func (sw *Sweeps) fence(ctx context.Context, t sqldb.Tx, s Sweep) error {
 func writeSweep(ctx context.Context, t sqldb.Tx, s Sweep, p Progress, state, set string, args ...any) (int, error) {
 	all := []any{p.ItemsDone, p.ItemsFailed}
 	progress := `items_done <> ? OR items_failed <> ?`
-	if p.Cursor != nil {
-		if err := roster.CheckCursor(*p.Cursor); err != nil {
-			return 0, err
-		}
-		progress, set = progress+` OR cursor_value <> ?`, `, cursor_value = ?`+set
-		all, args = append(all, *p.Cursor), append([]any{*p.Cursor}, args...)
-	}
 	if p.Waits != nil {
 		set, args = set+`, last_error = ?`, append(args, sqldb.Clean(*p.Waits))
 	}

@@ -166,19 +166,23 @@ func testFenceCursor(t *testing.T, c *center.Center) {
 	cursor := func() string {
 		return r.readColumn("SELECT cursor_value FROM schedule_queue WHERE task_type = '%s'", r.task)[0]
 	}
-	save := func(to string, epoch int64, fn func(*sql.Tx) error) error {
-		b := center.Batch{Server: r.uuid("A"), TaskType: r.task, Queue: center.QueueEpoch{ID: "0", Epoch: epoch}, Cursor: &to}
+	save := func(from, to string, epoch int64, fn func(*sql.Tx) error) error {
+		b := center.Batch{Server: r.uuid("A"), TaskType: r.task, Queue: center.QueueEpoch{ID: "0", Epoch: epoch}, Cursor: &center.CursorMove{From: from, To: to}}
 		return center.InTx(c.Bind(t.Context(), b), c.DB(), fn)
 	}
 	ok := func(*sql.Tx) error { return nil }
-	r.must(save("17", r.epoch("0"), ok))
-	r.must(save("17", r.epoch("0"), ok)) // the update changes no value, but it still finds the row
+	r.must(save("", "17", r.epoch("0"), ok))
+	r.must(save("", "17", r.epoch("0"), ok)) // the update changes no value, but it still finds the row
 	boom := errors.New("boom")
-	if err := save("18", r.epoch("0"), func(*sql.Tx) error { return boom }); !errors.Is(err, boom) {
+	if err := save("17", "18", r.epoch("0"), func(*sql.Tx) error { return boom }); !errors.Is(err, boom) {
 		t.Fatalf("a function that fails: error %v, want its own", err)
 	}
-	if err := save("19", r.epoch("0")-1, ok); !errors.Is(err, center.ErrFenced) {
+	if err := save("17", "19", r.epoch("0")-1, ok); !errors.Is(err, center.ErrFenced) {
 		t.Fatalf("save under an old epoch: error %v, want ErrFenced", err)
+	}
+	// A restore has taken the last transactions back, and this batch begins behind them.
+	if err := save("18", "19", r.epoch("0"), ok); !errors.Is(err, center.ErrFenced) || errors.Is(err, center.ErrNoRoster) {
+		t.Fatalf("save from where the cursor does not stand: error %v, want ErrFenced alone", err)
 	}
 	if got := cursor(); got != "17" {
 		t.Fatalf("cursor %q, want 17", got)

@@ -220,8 +220,8 @@ func testManyFailedItems(t *testing.T, c *center.Center) {
 func testCursor(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A")
-	bind := func(cursor string) center.Batch {
-		return center.Batch{Server: r.uuid("A"), TaskType: r.task, Queue: center.QueueEpoch{ID: "0", Epoch: r.epoch("0")}, Cursor: &cursor}
+	bind := func(from, to string) center.Batch {
+		return center.Batch{Server: r.uuid("A"), TaskType: r.task, Queue: center.QueueEpoch{ID: "0", Epoch: r.epoch("0")}, Cursor: &center.CursorMove{From: from, To: to}}
 	}
 	want := func(want string) {
 		t.Helper()
@@ -230,10 +230,10 @@ func testCursor(t *testing.T, c *center.Center) {
 			t.Fatalf("cursor %q, want %q: %v", got, want, err)
 		}
 	}
-	r.must(center.SaveCursor(c.Bind(t.Context(), bind("17"))))
+	r.must(center.SaveCursor(c.Bind(t.Context(), bind("", "17"))))
 	want("17")
 
-	ctx := c.Bind(t.Context(), bind("18"))
+	ctx := c.Bind(t.Context(), bind("17", "18"))
 	tx, err := c.DB().BeginTx(t.Context(), nil)
 	r.must(err)
 	defer tx.Rollback()
@@ -243,11 +243,15 @@ func testCursor(t *testing.T, c *center.Center) {
 	r.must(center.SaveCursor(ctx)) // the fence has saved the cursor, so SaveCursor writes nothing
 	want("99")
 
+	if err := center.SaveCursor(c.Bind(t.Context(), bind("18", "19"))); !center.IsFenced(err) {
+		t.Fatalf("save a cursor from where it does not stand: error %v, want ErrFenced", err)
+	}
+	want("99")
 	r.must(center.SaveCursor(r.batch("A", "0"))) // a batch without a cursor
 	if err := center.SaveCursor(t.Context()); err == nil {
 		t.Fatal("save a cursor without a batch: no error, want one")
 	}
-	late := c.Bind(t.Context(), bind("20"))
+	late := c.Bind(t.Context(), bind("99", "20"))
 	r.exec("UPDATE schedule_queue SET epoch = epoch + 1 WHERE task_type = '%s'", r.task)
 	if err := center.SaveCursor(late); !center.IsFenced(err) {
 		t.Fatalf("save a cursor under an old epoch: error %v, want ErrFenced", err)

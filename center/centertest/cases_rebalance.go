@@ -158,12 +158,11 @@ func testPlaceBesideFence(t *testing.T, c *center.Center) {
 	if c.Dialect().Family() == schema.MySQL {
 		r.exec("ANALYZE TABLE schedule_queue")
 	}
-	cursor := "x"
 	tx, err := c.DB().BeginTx(t.Context(), nil)
 	r.must(err)
 	defer tx.Rollback()
 	r.must(center.Fence(c.Bind(t.Context(), center.Batch{
-		Server: r.uuid("A"), TaskType: r.task, Queue: center.QueueEpoch{ID: "99", Epoch: r.epoch("99")}, Cursor: &cursor,
+		Server: r.uuid("A"), TaskType: r.task, Queue: center.QueueEpoch{ID: "99", Epoch: r.epoch("99")}, Cursor: &center.CursorMove{To: "x"},
 	}), tx))
 	if diff := cmp.Diff([]string{"1"}, r.release("A", r.handover("1", "B"))); diff != "" {
 		t.Errorf("released queues (-want +got):\n%s", diff)

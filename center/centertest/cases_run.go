@@ -41,7 +41,8 @@ func testRunLifecycle(t *testing.T, c *center.Center) {
 		if diff := cmp.Diff(want, sweeps[0]); diff != "" {
 			t.Fatalf("first sweep (-want +got):\n%s", diff)
 		}
-		r.must(c.Engine().Sweeps.Save(t.Context(), sweeps[0], runs.Progress{Cursor: new("17"), ItemsDone: 3, ItemsFailed: 1}))
+		r.moveCursor(sweeps[0], "17")
+		r.must(c.Engine().Sweeps.Save(t.Context(), sweeps[0], runs.Progress{ItemsDone: 3, ItemsFailed: 1}))
 		r.must(c.Engine().Sweeps.Finish(t.Context(), sweeps[0], runs.Progress{ItemsDone: 5, ItemsFailed: 1}))
 		if q := r.runQueue(id, "0"); q.Cursor != "17" || q.ItemsDone != 5 || q.State != runs.QueueDone || q.FinishedAt.IsZero() {
 			t.Fatalf("queue 0 is %+v, want DONE with cursor 17 and 5 items done", q)

@@ -142,7 +142,8 @@ func testHandoverInRun(t *testing.T, c *center.Center) {
 		id := r.submitAndOpen("k")
 		s := r.claimOne("A", "1")
 		r.join("B") // requests queue 1
-		r.must(c.Engine().Sweeps.Suspend(t.Context(), s, runs.Progress{Cursor: new("5"), ItemsDone: 2}))
+		r.moveCursor(s, "5")
+		r.must(c.Engine().Sweeps.Suspend(t.Context(), s, runs.Progress{ItemsDone: 2}))
 		r.release("A", r.handover("1", "B"))
 		r.wantOwners("A", "B")
 		if s := r.claimOne("B", "1"); s.Cursor != "5" || s.Recoveries > 0 {

@@ -17,7 +17,8 @@ func testSweepClaims(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 1)
 		id := r.submitAndOpen("k")
 		old := r.claimOne("A", "0")
-		r.must(c.Engine().Sweeps.Save(t.Context(), old, runs.Progress{Cursor: new("17"), ItemsDone: 3}))
+		r.moveCursor(old, "17")
+		r.must(c.Engine().Sweeps.Save(t.Context(), old, runs.Progress{ItemsDone: 3}))
 		r.moveQueue("0", "B")
 		if len(r.claim("A", "0")) != 0 {
 			t.Fatal("a server claimed a queue that it had lost")
@@ -26,7 +27,7 @@ func testSweepClaims(t *testing.T, c *center.Center) {
 		if s.Cursor != "17" || s.ItemsDone != 3 || s.Recoveries == 0 || s.Attempt != 1 {
 			t.Fatalf("the new owner claimed %+v, want a recovering first attempt with cursor 17 and 3 items done", s)
 		}
-		r.must(c.Engine().Sweeps.Finish(t.Context(), s, runs.Progress{Cursor: new("20"), ItemsDone: 5}))
+		r.must(c.Engine().Sweeps.Finish(t.Context(), s, runs.Progress{ItemsDone: 5}))
 		if run := r.wantState(id, runs.Success); run.ItemsDone != 5 {
 			t.Fatalf("the run has %d items done, want 5", run.ItemsDone)
 		}
@@ -61,7 +62,8 @@ func testSweepSuspension(t *testing.T, c *center.Center) {
 			if s.Attempt != 1 || s.Recoveries > 0 {
 				t.Fatalf("claimed %+v, want a first attempt that is not recovering", s)
 			}
-			r.must(c.Engine().Sweeps.Suspend(t.Context(), s, runs.Progress{Cursor: new("4")}))
+			r.moveCursor(s, "4")
+			r.must(c.Engine().Sweeps.Suspend(t.Context(), s, runs.Progress{}))
 		}
 		if s := r.claimOne("A", "0"); s.Cursor != "4" {
 			t.Fatalf("claimed cursor %q, want 4", s.Cursor)
@@ -77,7 +79,7 @@ func testSweepFence(t *testing.T, c *center.Center) {
 		r.moveQueue("0", "B") // B has not claimed it yet
 		for name, err := range map[string]error{
 			"done": c.Engine().Sweeps.Finish(t.Context(), zombie, runs.Progress{}),
-			"save": c.Engine().Sweeps.Save(t.Context(), zombie, runs.Progress{Cursor: new("99")}),
+			"save": c.Engine().Sweeps.Save(t.Context(), zombie, runs.Progress{ItemsDone: 99}),
 			"fail": second(c.Engine().Sweeps.Fail(t.Context(), zombie, runs.Progress{}, "no", true)),
 			"stop": c.Engine().Sweeps.Suspend(t.Context(), zombie, runs.Progress{}),
 		} {
@@ -114,16 +116,14 @@ func LoneSweep(t *testing.T, c *center.Center) {
 	}
 	r := newRunFixture(t, c, 500)
 	r.submitAndOpen("k")
-	s, cursor := r.claimOne("A", "99"), "x"
+	s := r.claimOne("A", "99")
 	if c.Dialect().Family() == schema.MySQL {
 		r.exec("ANALYZE TABLE schedule_run_queue")
 	}
 	tx, err := c.DB().BeginTx(t.Context(), nil)
 	r.must(err)
 	defer tx.Rollback()
-	r.must(center.Fence(c.Bind(t.Context(), center.Batch{
-		Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: &cursor, Queue: center.QueueEpoch{ID: "99", Epoch: s.Epoch},
-	}), tx))
+	r.must(center.Fence(r.sweepBatch(s, "", "x"), tx))
 	r.claimOne("A", "1")
 }
 
@@ -132,25 +132,29 @@ func testSweepCursor(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 1)
 		r.submitAndOpen("k")
 		s := r.claimOne("A", "0")
-		bind := func(value string) center.Batch {
-			return center.Batch{Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: &value, Queue: center.QueueEpoch{ID: "0", Epoch: s.Epoch}}
-		}
 		tx, err := c.DB().BeginTx(t.Context(), nil)
 		r.must(err)
 		defer tx.Rollback()
-		ctx := c.Bind(t.Context(), bind("17"))
+		ctx := r.sweepBatch(s, "", "17")
 		r.must(center.Fence(ctx, tx))
 		r.must(tx.Commit())
 		r.must(center.SaveCursor(ctx)) // writes nothing, since the fence has saved it
 		if got := r.runQueue(s.RunID, "0").Cursor; got != "17" {
 			t.Fatalf("cursor %q, want 17", got)
 		}
-		r.must(center.SaveCursor(c.Bind(t.Context(), bind("18"))))
+		r.must(center.SaveCursor(r.sweepBatch(s, "17", "18")))
 		if got := r.runQueue(s.RunID, "0").Cursor; got != "18" || r.readInt("SELECT COUNT(*) FROM schedule_queue WHERE task_type = '%s' AND cursor_value <> ''", r.task) > 0 {
 			t.Fatalf("cursor %q, want 18 in the run and none in schedule_queue", got)
 		}
+		tx, err = c.DB().BeginTx(t.Context(), nil)
+		r.must(err)
+		defer tx.Rollback()
+		if err := center.Fence(r.sweepBatch(s, "17", "19"), tx); !center.IsFenced(err) {
+			t.Fatalf("save a cursor from where it does not stand: error %v, want ErrFenced", err)
+		}
+		r.must(tx.Rollback())
 		r.must(c.Engine().Runs.Cancel(t.Context(), s.RunID, "test"))
-		if err := center.SaveCursor(c.Bind(t.Context(), bind("19"))); !center.IsFenced(err) || !errors.Is(err, runs.ErrRunOver) {
+		if err := center.SaveCursor(r.sweepBatch(s, "18", "19")); !center.IsFenced(err) || !errors.Is(err, runs.ErrRunOver) {
 			t.Fatalf("save the cursor of a cancelled run: error %v, want ErrFenced and ErrRunOver", err)
 		}
 	})
@@ -159,7 +163,7 @@ func testSweepCursor(t *testing.T, c *center.Center) {
 		r.submitAndOpen("k")
 		s := r.claimOne("A", "0")
 		own := center.QueueEpoch{ID: "0", Epoch: s.Epoch}
-		r.must(c.Engine().Sweeps.Save(t.Context(), s, runs.Progress{Cursor: new("17")}))
+		r.moveCursor(s, "17")
 		if cursor, err := c.Engine().Sweeps.Cursor(t.Context(), s.RunID, s.Server, own); err != nil || cursor != "17" {
 			t.Fatalf("cursor %q, want 17: %v", cursor, err)
 		}
@@ -173,9 +177,8 @@ func testSweepCursor(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 1)
 		r.submitAndOpen("k")
 		s := r.claimOne("A", "0")
-		late := center.Batch{Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: new("17"), Queue: center.QueueEpoch{ID: "0", Epoch: s.Epoch}}
 		r.moveQueue("0", "B") // B has not claimed it yet
-		if err := center.SaveCursor(c.Bind(t.Context(), late)); !center.IsFenced(err) {
+		if err := center.SaveCursor(r.sweepBatch(s, "", "17")); !center.IsFenced(err) {
 			t.Fatalf("save a cursor under an old epoch: error %v, want ErrFenced", err)
 		}
 	})
@@ -191,7 +194,8 @@ func testSweepRetries(t *testing.T, c *center.Center) {
 			if s.Attempt != attempt+1 || s.Recoveries > 0 {
 				t.Fatalf("claimed %+v, want attempt %d and not recovering", s, attempt+1)
 			}
-			failed, err := c.Engine().Sweeps.Fail(t.Context(), s, runs.Progress{Cursor: new("3"), ItemsFailed: 1}, "no luck", false)
+			r.moveCursor(s, "3")
+			failed, err := c.Engine().Sweeps.Fail(t.Context(), s, runs.Progress{ItemsFailed: 1}, "no luck", false)
 			if err != nil || failed {
 				t.Fatalf("the queue has failed: %t, want another attempt: %v", failed, err)
 			}

@@ -454,7 +454,7 @@ func (w *writers) items() map[string]textWriter {
 			r.define(center.Settings{Queues: 1})
 			r.join("A")
 			w.ready()
-			b := center.Batch{Server: r.uuid("A"), TaskType: r.task, Queue: center.QueueEpoch{ID: "0", Epoch: r.epoch("0")}, Cursor: &text}
+			b := center.Batch{Server: r.uuid("A"), TaskType: r.task, Queue: center.QueueEpoch{ID: "0", Epoch: r.epoch("0")}, Cursor: &center.CursorMove{To: text}}
 			return center.SaveCursor(r.c.Bind(r.Context(), b))
 		}},
 		"cursor of a queue that a fence saves": {[]string{"schedule_queue.cursor_value"}, func(text string) error {
@@ -462,12 +462,12 @@ func (w *writers) items() map[string]textWriter {
 			r.define(center.Settings{Queues: 1})
 			r.join("A")
 			w.ready()
-			b := center.Batch{Server: r.uuid("A"), TaskType: r.task, Queue: center.QueueEpoch{ID: "0", Epoch: r.epoch("0")}, Cursor: &text}
+			b := center.Batch{Server: r.uuid("A"), TaskType: r.task, Queue: center.QueueEpoch{ID: "0", Epoch: r.epoch("0")}, Cursor: &center.CursorMove{To: text}}
 			return center.InTx(r.c.Bind(r.Context(), b), r.c.DB(), nothing)
 		}},
 		"cursor of a sweep": {[]string{"schedule_run_queue.cursor_value"}, func(text string) error {
 			r, s := w.sweep()
-			return r.c.Engine().Sweeps.Save(r.Context(), s, runs.Progress{Cursor: &text})
+			return center.SaveCursor(r.sweepBatch(s, "", text))
 		}},
 		"error of a sweep": {[]string{"schedule_run_queue.last_error", "schedule_run.message"}, func(text string) error {
 			r, s := w.sweep()

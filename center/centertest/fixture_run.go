@@ -1,6 +1,7 @@
 package centertest
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +35,20 @@ func (r runSteps) submit(key string, after ...string) string {
 	})
 	r.must(err)
 	return id
+}
+
+// sweepBatch returns the context of a batch of a sweep that moves its cursor.
+func (r runSteps) sweepBatch(s runs.Sweep, from, to string) context.Context {
+	return r.c.Bind(r.Context(), center.Batch{
+		Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: &center.CursorMove{From: from, To: to},
+		Queue: center.QueueEpoch{ID: s.QueueID, Epoch: s.Epoch},
+	})
+}
+
+// moveCursor moves the cursor of a sweep from where it was claimed, as a batch does.
+func (r runSteps) moveCursor(s runs.Sweep, to string) {
+	r.Helper()
+	r.must(center.SaveCursor(r.sweepBatch(s, s.Cursor, to)))
 }
 
 // tick ticks as a worker does, until nothing is left to do.

@@ -70,8 +70,20 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F4", "a cursor is saved under an old epoch",
-		"statement", "` + ofOwner + settings",
-		"` + ofTask + ` AND queue_id = ? AND (cur_server = ? OR epoch <> ?)` + settings",
+		"statement", "` + where + ofOwner + settings",
+		"` + where + ofTask + ` AND queue_id = ? AND (cur_server = ? OR epoch <> ?)` + settings",
+		"TestConformance",
+	},
+	{
+		"F4", "a batch moves the cursor from where it does not stand",
+		"MoveCursor", "CursorStands+` AND `",
+		"`TRUE IN (TRUE, `+CursorStands+`) AND `",
+		"TestCursorIsSetBack",
+	},
+	{
+		"F4", "the batch of a sweep moves the cursor from where it does not stand",
+		"fenceRun", "AND epoch = ? AND `+roster.CursorStands",
+		"AND epoch = ? AND TRUE IN (TRUE, `+roster.CursorStands+`)`",
 		"TestConformance",
 	},
 	{
@@ -100,7 +112,7 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F5", "a transaction whose COMMIT is under way passes for one that has ended",
-		"End", "f.HoldByWriting(ctx, t.Raw, q, ``)",
+		"End", "f.HoldByWriting(ctx, t.Raw, q)",
 		"f.Check(ctx, q)",
 		"TestCommitUnderWay",
 	},
@@ -184,7 +196,7 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F2", "a fence in another roster passes for a lost queue",
-		"owned", "return b.rows().Check(ctx, b.Queue) == nil",
+		"passes", "return b.rows().Check(ctx, b.Queue, cursor) == nil",
 		"return b.rows().Check(ctx, b.Queue) != nil && ctx.Err() != nil",
 		"TestFenceInAnotherRoster",
 	},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -45,7 +46,7 @@ func (s Server) Fence() Fence {
 // the server has lost it.
 func (f Fence) Hold(ctx context.Context, tx FenceTx, q QueueEpoch) error {
 	if f.DB.WriteFence {
-		return f.HoldByWriting(ctx, tx, q, ``)
+		return f.HoldByWriting(ctx, tx, q)
 	}
 	return f.holdByReading(ctx, tx, q)
 }
@@ -76,10 +77,14 @@ func (Fence) GuardError(q QueueEpoch, err error) error {
 	return err
 }
 
-// Check returns ErrFenced if the server does not own the queue under its epoch at the moment. It locks nothing, and
-// reads over the connections of the roster.
-func (f Fence) Check(ctx context.Context, q QueueEpoch) error {
-	return f.compareOwner(ctx, f.DB.Store, q, ``, ``)
+// Check returns ErrFenced if the server does not own the queue under its epoch at the moment, or if its cursor does not
+// stand where the move begins or ends, unless that is nil. It locks nothing, and reads over the connections of the
+// roster.
+func (f Fence) Check(ctx context.Context, q QueueEpoch, m *CursorMove) error {
+	if m == nil {
+		return f.compareOwner(ctx, f.DB.Store, q, ``, ``)
+	}
+	return f.compareOwner(ctx, f.DB.Store, q, ` AND `+CursorStands, ``, m.From, m.To)
 }
 
 // compareOwner returns ErrFenced if the server does not own the queue under its epoch. and is another condition for the
@@ -107,12 +112,35 @@ func (f Fence) compareOwner(ctx context.Context, tx sqldb.Queryer, q QueueEpoch,
 
 // HoldByWriting does what Hold does, for databases without share locks across their nodes: it updates the row, so that
 // the database detects the conflict. Batches of one queue then run one after the other. Writing the time ensures that
-// the row changes. set begins the SET clause; args are its parameters.
+// the row changes.
 //
 // The row is looked up by its key. In an index of the owners, a transaction at REPEATABLE READ, the default of MySQL,
 // would also lock the place beside its row, and a plan that makes another server an owner would wait for it (L5).
-func (f Fence) HoldByWriting(ctx context.Context, tx Execer, q QueueEpoch, set string, args ...any) error {
-	query, params := f.statement(q, set+`gmt_modified = {now}`, args...)
+func (f Fence) HoldByWriting(ctx context.Context, tx Execer, q QueueEpoch) error {
+	return f.write(ctx, tx, q, ``, ``)
+}
+
+// CursorMove is how a batch of a Cursored dealer moves the cursor of its queue: from where the batch began to the
+// position after its last item.
+type CursorMove struct{ From, To string }
+
+// CursorStands is the condition for the row of a cursor that a move may be saved (F4), with the parameters From and To.
+// The cursor stands at To already where an attempt has moved it whose reply was lost.
+const CursorStands = `cursor_value IN (?, ?)`
+
+// MoveCursor does what HoldByWriting does, and moves the cursor of the queue. It returns ErrFenced, too, if the cursor
+// does not stand where the batch began (F4).
+func (f Fence) MoveCursor(ctx context.Context, tx Execer, q QueueEpoch, m CursorMove) error {
+	err := f.write(ctx, tx, q, `cursor_value = ?, `, CursorStands+` AND `, m.To, m.From, m.To)
+	if errors.Is(err, ErrFenced) {
+		err = fmt.Errorf("%w, or its cursor is not where the batch began", err)
+	}
+	return err
+}
+
+// write updates the row. set begins the SET clause, and where the condition; args are the parameters of both.
+func (f Fence) write(ctx context.Context, tx Execer, q QueueEpoch, set, where string, args ...any) error {
+	query, params := f.statement(q, set+`gmt_modified = {now}`, where, args...)
 	n, err := sqldb.Affected(tx.ExecContext(ctx, query, params...))
 	if err == nil && n == 0 {
 		err = fmt.Errorf("queue %s: %w", q.ID, ErrFenced)
@@ -125,19 +153,19 @@ func (f Fence) HoldByWriting(ctx context.Context, tx Execer, q QueueEpoch, set s
 // node of a cluster has not certified yet. It returns ErrFenced if the server does not own the queue any more.
 func (f Fence) End(ctx context.Context, q QueueEpoch) error {
 	return f.DB.Transact(ctx, f.DB.Store, func(ctx context.Context, t sqldb.Tx) error {
-		return f.held(f.HoldByWriting(ctx, t.Raw, q, ``))
+		return f.held(f.HoldByWriting(ctx, t.Raw, q))
 	})
 }
 
 // Statement returns what HoldByWriting runs, for another program. It changes one row while the server
 // owns the queue under the epoch, and else none. It has a mark for each parameter, in their order.
 func (f Fence) Statement(q QueueEpoch) (query string, params []any) {
-	return f.statement(q, `gmt_modified = `+cmp.Or(f.DB.PlainNow, `{now}`))
+	return f.statement(q, `gmt_modified = `+cmp.Or(f.DB.PlainNow, `{now}`), ``)
 }
 
-func (f Fence) statement(q QueueEpoch, set string, args ...any) (query string, params []any) {
+func (f Fence) statement(q QueueEpoch, set, where string, args ...any) (query string, params []any) {
 	settings, params := f.fenceSettings()
-	return f.DB.SQL(`UPDATE ` + f.Table + f.DB.ByKey + ` SET ` + set + ` WHERE ` + ofOwner + settings),
+	return f.DB.SQL(`UPDATE ` + f.Table + f.DB.ByKey + ` SET ` + set + ` WHERE ` + where + ofOwner + settings),
 		slices.Concat(args, f.ofOwner(q), params)
 }
 
