@@ -109,7 +109,7 @@ func testDrainServer(t *testing.T, c *center.Center) {
 		r.rebalance("A")
 		r.wantOwners("A")
 	})
-	t.Run("errors name the cause", func(t *testing.T) {
+	t.Run("an error of a drain names the cause", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
 		r.drainServer("A", false)

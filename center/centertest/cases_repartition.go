@@ -234,7 +234,7 @@ func testRepartitionCursors(t *testing.T, c *center.Center) {
 }
 
 func testRepartitionErrors(t *testing.T, c *center.Center) {
-	t.Run("errors name the cause", func(t *testing.T) {
+	t.Run("an error of a change of their number names the cause", func(t *testing.T) {
 		named := newFixture(t, c, center.Settings{QueueNames: []string{"n", "s"}})
 		wantErrors(t, map[string]error{
 			"the queues have names":            c.Roster().Operator("test").Repartition(t.Context(), named.task, 4, 0),

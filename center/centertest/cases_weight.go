@@ -96,7 +96,7 @@ func testWeight(t *testing.T, c *center.Center) {
 		r.rebalance("A")
 		r.wantOwners("A", "B", "A", "B")
 	})
-	t.Run("errors name the cause", func(t *testing.T) {
+	t.Run("an error of a weight names the cause", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
 		for _, weight := range []int{-1, ops.MaxWeight + 1} {
