@@ -57,45 +57,21 @@ func (a agenda) next(now time.Time) (d duty, due bool) {
 // begins returns when the next duty is due, or the zero time if there is none.
 func (a agenda) begins() time.Time { return earliest(a[:]...) }
 
-// known is what a session knows when a heartbeat's reply comes.
-type known struct {
-	settings int64 // the version of the settings in force
-	drained  int64 // the barrier for which nothing of the server is in flight (N1)
-	inRuns   bool
-	openRuns bool // a run had not ended, as of the last reply
-}
-
-// after returns the agenda after a heartbeat's reply. A duty that an earlier reply has asked for is no longer due if
-// this reply does not ask for it.
-func (a agenda) after(r heartbeatReply, k known, now time.Time) agenda {
+// after returns the agenda after a heartbeat's reply, from the version of the settings in force and the barrier for
+// which nothing of the server is in flight (N1). A duty that an earlier reply has asked for is no longer due if this
+// reply does not ask for it.
+func (a agenda) after(r heartbeatReply, settings, drained int64, now time.Time) agenda {
 	for d, asked := range map[duty]bool{
-		readSettings: r.SettingsVersion >= 0 && r.SettingsVersion != k.settings,
+		readSettings: r.SettingsVersion >= 0 && r.SettingsVersion != settings,
 		rebalance:    r.AnyDead && r.watched > 0 || r.PlanDue || r.SharesDue,
-		repartition:  r.AllDrained && r.PartitionVersion == k.drained, // all servers, this one included
+		repartition:  r.AllDrained && r.PartitionVersion == drained, // all servers, this one included
 		audit:        r.AuditDue,
 	} {
 		if a[d] = now; !asked {
 			a[d] = time.Time{}
 		}
 	}
-	if !k.inRuns {
-		a.add(now, saveFailing)
-		return a
-	}
-	if r.OpenRuns && !k.openRuns {
-		a.add(now, tick)
-	}
-	a.tickWhen(r.Now, now, r.NextFire, r.NextBegin)
 	return a
-}
-
-// tickWhen makes the server tick at moments of the database's clock. Both clocks' present is given.
-func (a *agenda) tickWhen(db, local time.Time, moments ...time.Time) {
-	for _, at := range moments {
-		if !at.IsZero() {
-			a.add(local.Add(max(0, at.Sub(db))), tick)
-		}
-	}
 }
 
 // earliest returns the earliest of the times that are not zero. It returns the zero time if all are.

@@ -1,7 +1,9 @@
 package manager
 
 import (
+	"cmp"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
@@ -29,45 +31,30 @@ func TestAgenda(t *testing.T) {
 
 // A heartbeat's reply takes the place of the one before.
 func TestAgendaAfterReply(t *testing.T) {
-	now, db := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), time.Date(2026, 1, 2, 5, 0, 0, 0, time.UTC)
-	runs := known{settings: 7, inRuns: true}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, c := range map[string]struct {
-		known known
-		reply roster.HeartbeatReply
-		watch time.Duration
-		want  map[duty]time.Duration // from now on
+		settings, drained int64 // 0 stands for settings of version 7
+		reply             roster.HeartbeatReply
+		watch             time.Duration
+		want              map[duty]time.Duration // from now on
 	}{
-		"nothing":                 {known: runs},
-		"the queues' failures":    {known: known{settings: 7}, want: map[duty]time.Duration{saveFailing: 0}},
-		"a plan":                  {known: runs, reply: roster.HeartbeatReply{PlanDue: true}, want: map[duty]time.Duration{rebalance: 0}},
-		"shares":                  {known: runs, reply: roster.HeartbeatReply{SharesDue: true}, want: map[duty]time.Duration{rebalance: 0}},
-		"a dead server":           {known: runs, reply: roster.HeartbeatReply{AnyDead: true}, watch: 1, want: map[duty]time.Duration{rebalance: 0}},
-		"a dead server, no watch": {known: runs, reply: roster.HeartbeatReply{AnyDead: true}},
-		"an audit":                {known: runs, reply: roster.HeartbeatReply{AuditDue: true}, want: map[duty]time.Duration{audit: 0}},
-		"new settings":            {known: known{settings: 6, inRuns: true}, want: map[duty]time.Duration{readSettings: 0}},
-		"no row of the task type": {known: runs, reply: roster.HeartbeatReply{SettingsVersion: -1}},
+		"nothing":                 {},
+		"a plan":                  {reply: roster.HeartbeatReply{PlanDue: true}, want: map[duty]time.Duration{rebalance: 0}},
+		"shares":                  {reply: roster.HeartbeatReply{SharesDue: true}, want: map[duty]time.Duration{rebalance: 0}},
+		"a dead server":           {reply: roster.HeartbeatReply{AnyDead: true}, watch: 1, want: map[duty]time.Duration{rebalance: 0}},
+		"a dead server, no watch": {reply: roster.HeartbeatReply{AnyDead: true}},
+		"an audit":                {reply: roster.HeartbeatReply{AuditDue: true}, want: map[duty]time.Duration{audit: 0}},
+		"new settings":            {settings: 6, want: map[duty]time.Duration{readSettings: 0}},
+		"no row of the task type": {reply: roster.HeartbeatReply{SettingsVersion: -1}},
 		"all have drained": {
-			known: known{settings: 7, drained: 3, inRuns: true}, reply: roster.HeartbeatReply{AllDrained: true, PartitionVersion: 3},
-			want: map[duty]time.Duration{repartition: 0},
+			drained: 3, reply: roster.HeartbeatReply{AllDrained: true, PartitionVersion: 3}, want: map[duty]time.Duration{repartition: 0},
 		},
 		"all have drained, this one for an older barrier": {
-			known: known{settings: 7, drained: 2, inRuns: true}, reply: roster.HeartbeatReply{AllDrained: true, PartitionVersion: 3},
-		},
-		"a first run": {known: runs, reply: roster.HeartbeatReply{OpenRuns: true}, want: map[duty]time.Duration{tick: 0}},
-		"runs as before": {
-			known: known{settings: 7, inRuns: true, openRuns: true}, reply: roster.HeartbeatReply{OpenRuns: true},
-		},
-		"a trigger": {
-			known: runs, reply: roster.HeartbeatReply{NextFire: db.Add(9 * time.Second), NextBegin: db.Add(time.Hour)},
-			want: map[duty]time.Duration{tick: 9 * time.Second},
-		},
-		"a run whose time has come": {
-			known: runs, reply: roster.HeartbeatReply{NextBegin: db.Add(-time.Second)}, want: map[duty]time.Duration{tick: 0},
+			drained: 2, reply: roster.HeartbeatReply{AllDrained: true, PartitionVersion: 3},
 		},
 	} {
 		var before agenda
 		before.add(now, readSettings, rebalance, repartition, audit) // as an earlier reply has asked, and no job has started
-		c.reply.Now = db
 		if c.reply.SettingsVersion == 0 {
 			c.reply.SettingsVersion = 7
 		}
@@ -75,8 +62,40 @@ func TestAgendaAfterReply(t *testing.T) {
 		for d, in := range c.want {
 			want.add(now.Add(in), d)
 		}
-		if got := before.after(heartbeatReply{HeartbeatReply: c.reply, watched: c.watch}, c.known, now); got != want {
+		if got := before.after(heartbeatReply{HeartbeatReply: c.reply, watched: c.watch}, cmp.Or(c.settings, 7), c.drained, now); got != want {
 			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
+	}
+}
+
+// A heartbeat's reply says when to tick for the runs, by the database's clock.
+func TestTickAfterReply(t *testing.T) {
+	db := time.Date(2026, 1, 2, 5, 0, 0, 0, time.UTC)
+	never := time.Duration(-1)
+	for name, c := range map[string]struct {
+		active bool // a run had not ended, as of the last reply
+		reply  roster.HeartbeatReply
+		want   time.Duration
+	}{
+		"nothing":        {want: never},
+		"a first run":    {reply: roster.HeartbeatReply{OpenRuns: true}, want: 0},
+		"runs as before": {active: true, reply: roster.HeartbeatReply{OpenRuns: true}, want: never},
+		"a trigger": {
+			reply: roster.HeartbeatReply{NextFire: db.Add(9 * time.Second), NextBegin: db.Add(time.Hour)}, want: 9 * time.Second,
+		},
+		"a run whose time has come": {reply: roster.HeartbeatReply{NextBegin: db.Add(-time.Second)}, want: 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ticker := &runTicker{base: &base{agenda: &agenda{}}, active: c.active}
+			c.reply.Now = db
+			ticker.follow(heartbeatReply{HeartbeatReply: c.reply})
+			got := never
+			if at := ticker.agenda.begins(); !at.IsZero() {
+				got = time.Until(at)
+			}
+			if got != c.want || ticker.active != c.reply.OpenRuns {
+				t.Errorf("%s: tick in %s, active %t, want %s, %t", name, got, ticker.active, c.want, c.reply.OpenRuns)
+			}
+		})
 	}
 }

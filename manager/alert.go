@@ -12,7 +12,6 @@ import (
 
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/escape"
-	"github.com/dutyrota/rota/internal/fit"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
@@ -44,10 +43,8 @@ type alerter struct {
 	*base
 	incoming <-chan condition.Condition // from the executors
 	episodes *episodes
-	backlog  *backlogMeter // nil if the dealer is no Backlogger
-	waitsDue bool          // owners that the server waits for are to be logged
+	waitsDue bool // owners that the server waits for are to be logged
 
-	outage       time.Time // when the breaker opened; zero while it is closed
 	lastBusy     time.Time // when the server last had a queue, or could not have one
 	progress     int64     // number of selects and items that have ended
 	progressAt   time.Time // when progress last changed
@@ -55,7 +52,8 @@ type alerter struct {
 }
 
 // look looks for conditions after a heartbeat. restricted says that the server must not work on all of its queues now.
-func (a *alerter) look(ctx context.Context, p roster.HeartbeatReply, failing *FailingError, restricted bool) {
+// The session calls looked when its parts have looked, too.
+func (a *alerter) look(p roster.HeartbeatReply, restricted bool) {
 	a.checkWaits(a.view.hasIncoming())
 	for more := true; more; {
 		select {
@@ -67,14 +65,11 @@ func (a *alerter) look(ctx context.Context, p roster.HeartbeatReply, failing *Fa
 	}
 	a.checkStandby(p)
 	a.checkStalled()
-	a.checkFailing(failing, restricted)
-	a.checkOutage(ctx, failing)
-	a.checkQueues(failing)
-	a.checkCrashes()
 	a.checkProgress(p, restricted)
-	a.checkBacklog()
-	a.checkData()
-	a.checkHints()
+}
+
+// looked ends the look for conditions, and has the roster told of them.
+func (a *alerter) looked() {
 	a.episodes.checked(heartbeats)
 	a.agenda.add(time.Now(), tellAlerts)
 }
@@ -127,25 +122,6 @@ func (a *alerter) checkStalled() {
 		a.see(condition.Condition{
 			Kind: condition.Stalled.Name, Since: stall.Since, Server: a.uuid, QueueID: stall.Queues[0], Text: stallText(stall),
 		})
-	}
-}
-
-// checkCrashes notes own queues whose owners have died one after the other (S14). It goes by the rows, as the doctor
-// does, so that both begin and end together, and the next owner goes on where this one dies.
-func (a *alerter) checkCrashes() {
-	most := fit.Processor(*a.settings)
-	for _, q := range a.view.Queues {
-		if q.Owner != a.uuid || !most.TooManyCrashes(q.Crashes) {
-			continue
-		}
-		what := "its items are executed one by one, to find the one that ends the process"
-		if offers := a.proc.Capabilities(); !offers.Keyed && !offers.Cursored {
-			what = "the dealer is not Keyed, so the item that ends the process cannot be found, " +
-				"and the queue waits longer after each crash"
-		}
-		a.see(condition.Condition{Kind: condition.Crashes.Name, QueueID: q.ID, Text: fmt.Sprintf(
-			"%d owners of queue %s in a row were expired before they had executed a page of it: %s", q.Crashes,
-			escape.Name(q.ID), what)})
 	}
 }
 

@@ -320,10 +320,14 @@ func (m *backlogMeter) sum() {
 	m.total = total
 }
 
+// backlogPart makes a session see that counts fail, and that items belong to no queue. m may be nil.
+func backlogPart(b *base, m *backlogMeter) part {
+	return part{look: func(context.Context, bool) { b.alerter.checkBacklog(m.status()) }}
+}
+
 // checkBacklog notes that counts fail, and that items belong to no queue. Each is one condition of the task type,
 // because the same statement fails on all servers.
-func (a *alerter) checkBacklog() {
-	b := a.backlog.status()
+func (a *alerter) checkBacklog(b BacklogStatus) {
 	if !b.StraysSince.IsZero() {
 		a.see(condition.Condition{Kind: condition.StrayItems.Name, Since: b.StraysSince, Text: straysText(b.Strays)})
 	}

@@ -30,10 +30,11 @@ type base struct {
 	auditing    chan struct{} // held by the server of the process that audits
 
 	// Of the session; empty before the first one.
-	uuid   string
-	reg    *registration
-	view   *ownView
-	agenda *agenda
+	uuid    string
+	reg     *registration
+	view    *ownView
+	agenda  *agenda
+	alerter *alerter
 }
 
 // own returns what the roster does for the server of this session.

@@ -72,6 +72,10 @@ func (s *server) enterData(ctx context.Context, q processor.Queue, epoch center.
 	return raised, err
 }
 
+func dataPart(b *base) part {
+	return part{look: func(context.Context, bool) { b.alerter.checkData() }}
+}
+
 // checkData notes the data databases of this task type that cannot be used, and the queues that wait for the end of
 // fenced transactions. Only the selects of queues find out that this is over. So it goes by the queues that this server
 // works.

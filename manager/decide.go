@@ -35,18 +35,26 @@ type action struct {
 
 // facts are the input of decide.
 type facts struct {
-	uuid        string
-	rows        []roster.ViewQueue     // as they were last read, ordered by id
-	holdings    []processor.QueueState // the queues that the processor has
-	retired     map[string]int64       // epochs under which a release was sent
-	blocked     map[string]bool        // queues that must move while the server's own transactions hold their rows (L5)
-	closed      map[string]bool        // queues that must not be worked now
-	halted      bool                   // the server owns queues and does not work them
-	handingOver bool                   // the server leaves, or is paused: all queues go to other servers
-	unannounced bool                   // as handingOver, and the roster does not know it yet: requesters appear soon
-	overdue     bool                   // the server hands everything over, and no longer waits for requesters
-	inRuns      bool                   // mode RUN: queues are worked for runs, not because they are owned
+	uuid      string
+	rows      []roster.ViewQueue     // as they were last read, ordered by id
+	holdings  []processor.QueueState // the queues that the processor has
+	retired   map[string]int64       // epochs under which a release was sent
+	blocked   map[string]bool        // queues that must move while the server's own transactions hold their rows (L5)
+	closed    map[string]bool        // queues that must not be worked now
+	halted    bool                   // the server owns queues and does not work them
+	handsOver handOverStage          // how far the server is that leaves or is paused
+	inRuns    bool                   // mode RUN: queues are worked for runs, not because they are owned
 }
+
+// handOverStage says how far a server is that hands all its queues over (H4).
+type handOverStage int
+
+const (
+	noHandOver    handOverStage = iota // it hands over what is requested
+	notAnnounced                       // the roster does not know it yet: requesters appear soon
+	awaitsNews                         // it works a requested queue until the requester knows of its request
+	waitsNoLonger                      // it drains all queues
+)
 
 // decide compares the rows with the queues that the processor has, and returns the steps that bring the processor in
 // line with the rows. It is pure, and it never waits: the reconciler calls it again after every heartbeat, drain and
@@ -89,7 +97,7 @@ func (f facts) begin(row roster.ViewQueue) []action {
 		return []action{{remove, row.ID, row}}
 	case row.Requester != "":
 		return []action{{release, row.ID, row}} // nothing of it is in flight, so it is drained
-	case f.handingOver, f.halted, f.blocked[row.ID]:
+	case f.handsOver != noHandOver, f.halted, f.blocked[row.ID]:
 		return nil // Leave hands it over, or it waits for the end of the pause or for a plan
 	case retired:
 		return []action{{retake, row.ID, row}}
@@ -103,7 +111,7 @@ func (f facts) begin(row roster.ViewQueue) []action {
 func (f facts) keep(row roster.ViewQueue, h processor.QueueState) []action {
 	// Without a requester that knows of its request, the queue would be idle for a heartbeat.
 	requested := row.Requester != "" && row.RequesterInformed
-	handedOver := f.handingOver && row.Requester == "" && !f.unannounced || f.overdue
+	handedOver := f.handsOver == waitsNoLonger || f.handsOver == awaitsNews && row.Requester == ""
 	mustStop := requested || handedOver || row.Changing || f.halted || f.closed[row.ID] || f.blocked[row.ID]
 	switch {
 	case mustStop && !h.Draining:

@@ -42,16 +42,14 @@ var releaseSent = map[string]int64{"7": 5}
 
 // decisions are what decide does with queue 7. The names cite the rules.
 var decisions = []struct {
-	name        string
-	row         *roster.ViewQueue
-	holding     *processor.QueueState
-	want        string
-	retired     map[string]int64
-	blocked     bool
-	halted      bool
-	handingOver bool
-	unannounced bool
-	overdue     bool
+	name      string
+	row       *roster.ViewQueue
+	holding   *processor.QueueState
+	want      string
+	retired   map[string]int64
+	blocked   bool
+	halted    bool
+	handsOver handOverStage
 }{
 	{name: "new queue: grant", row: &owned, want: "grant"},
 	{name: "worked: keep", row: &owned, holding: new(working())},
@@ -90,19 +88,18 @@ var decisions = []struct {
 	{name: "requester does not know any more: resume", row: &unknown, holding: new(draining()), want: "resume"},
 	{name: "requester does not know, but drained for another: release", row: &unknown, holding: new(drained()), want: "release"},
 
-	{name: "H4 handing over, requester does not know: keep", row: &unknown, holding: new(working()), handingOver: true},
-	{name: "H4 handing over, requester knows: drain", row: &requested, holding: new(working()), handingOver: true, want: "drain"},
-	{name: "H4 handing over, no requester: drain", row: &owned, holding: new(working()), handingOver: true, want: "drain"},
-	{name: "H4 handing over, not announced yet: keep", row: &owned, holding: new(working()), handingOver: true, unannounced: true},
-	{name: "H4 overdue and not announced: drain", row: &owned, holding: new(working()), handingOver: true, unannounced: true, overdue: true, want: "drain"},
-	{name: "H4 handing over, not granted: nothing", row: &owned, handingOver: true},
-	{name: "H4 paused, drained and no requester: keep", row: &owned, holding: new(drained()), handingOver: true},
-	{name: "H4 overdue, requester does not know: drain", row: &unknown, holding: new(working()), handingOver: true, overdue: true, want: "drain"},
-	{name: "H4 overdue: drain", row: &owned, holding: new(working()), handingOver: true, overdue: true, want: "drain"},
-	{name: "H4 overdue, drained: Leave hands it over", row: &owned, holding: new(drained()), handingOver: true, overdue: true},
-	{name: "H4 overdue, requested: release", row: &requested, holding: new(drained()), handingOver: true, overdue: true, want: "release"},
-	{name: "H4 overdue, not granted: nothing", row: &owned, handingOver: true, overdue: true},
-	{name: "H4 overdue after a release was sent: no retake", row: &owned, retired: releaseSent, handingOver: true, overdue: true},
+	{name: "H4 handing over, requester does not know: keep", row: &unknown, holding: new(working()), handsOver: awaitsNews},
+	{name: "H4 handing over, requester knows: drain", row: &requested, holding: new(working()), handsOver: awaitsNews, want: "drain"},
+	{name: "H4 handing over, no requester: drain", row: &owned, holding: new(working()), handsOver: awaitsNews, want: "drain"},
+	{name: "H4 handing over, not announced yet: keep", row: &owned, holding: new(working()), handsOver: notAnnounced},
+	{name: "H4 handing over, not granted: nothing", row: &owned, handsOver: awaitsNews},
+	{name: "H4 paused, drained and no requester: keep", row: &owned, holding: new(drained()), handsOver: awaitsNews},
+	{name: "H4 overdue, requester does not know: drain", row: &unknown, holding: new(working()), handsOver: waitsNoLonger, want: "drain"},
+	{name: "H4 overdue: drain", row: &owned, holding: new(working()), handsOver: waitsNoLonger, want: "drain"},
+	{name: "H4 overdue, drained: Leave hands it over", row: &owned, holding: new(drained()), handsOver: waitsNoLonger},
+	{name: "H4 overdue, requested: release", row: &requested, holding: new(drained()), handsOver: waitsNoLonger, want: "release"},
+	{name: "H4 overdue, not granted: nothing", row: &owned, handsOver: waitsNoLonger},
+	{name: "H4 overdue after a release was sent: no retake", row: &owned, retired: releaseSent, handsOver: waitsNoLonger},
 
 	{name: "halted: drain", row: &owned, holding: new(working()), halted: true, want: "drain"},
 	{name: "halted, drained: keep", row: &owned, holding: new(drained()), halted: true},
@@ -113,7 +110,7 @@ var decisions = []struct {
 func TestDecide(t *testing.T) {
 	for _, c := range decisions {
 		t.Run(c.name, func(t *testing.T) {
-			f := facts{uuid: "me", retired: c.retired, handingOver: c.handingOver, unannounced: c.unannounced, overdue: c.overdue, halted: c.halted}
+			f := facts{uuid: "me", retired: c.retired, handsOver: c.handsOver, halted: c.halted}
 			if c.blocked {
 				f.blocked = map[string]bool{"7": true}
 			}

@@ -30,16 +30,19 @@
 //	ownView     the server's queues as they were last read, and whether it must read them again
 //	planner     rebalances, changes the number of queues, audits
 //	reconciler  reads the view, decides, performs
-//	callShare   how many calls of Execute the server may have in flight: its share of max_in_flight
-//	historian   notices that the database has lost history
-//	hungCalls   the queues of former sessions whose calls still hang, which no plan gives to this server
 //	halt        pauses, the barrier of a repartition, and the hand-over of everything
-//	runTicker   ticks for the runs; sweeper: sweeps queues for the open run
-//	runProblems what has gone wrong with the runs
 //	alerter     raises what an operator should know
 //	configurer  applies changed settings
 //	agenda      what these have to ask of the roster, and from when on: a value, with pure functions for what is next
 //	jobRunner   does what is due, one job at a time, beside the session's goroutine
+//
+// That is the kernel. Options are parts of a session (part.go), each in a file of its own:
+//
+//	window   permit windows                          share    the server's part of max_in_flight (P10)
+//	drain    calls of former sessions that hang (P9) crash    queues whose owners die one after the other (S14)
+//	history  history that the database has lost (H7) failing  a dealer and queues that do nothing but fail (X7)
+//	data     data databases (F11)                    backlog  counts of items
+//	hints    hints of other processes (X9)           sweep    runs, with their ticks in tick
 //
 // # The way of a queue
 //

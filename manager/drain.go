@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -61,6 +62,14 @@ type hungCalls struct {
 	listed map[string]int64 // the queues in the row, with the epochs under which the calls began
 }
 
+func hungPart(b *base, listed map[string]int64) part {
+	h := &hungCalls{base: b, listed: listed}
+	return part{
+		register: func(info *roster.ServerInfo) { info.HungQueues = slices.Sorted(maps.Keys(h.listed)) },
+		jobs:     map[duty]func() *job{clearHung: h.clear}, often: []duty{clearHung},
+	}
+}
+
 // hungQueues makes the processor forget its drained queues, and returns the others with their epochs.
 func hungQueues(p *processor.Processor) map[string]int64 {
 	forgetDrained(p)
@@ -88,9 +97,6 @@ func (h *hungCalls) ended() (queues []string) {
 	slices.Sort(queues)
 	return queues
 }
-
-// ids returns the listed queues in order.
-func (h *hungCalls) ids() []string { return slices.Sorted(maps.Keys(h.listed)) }
 
 // clear returns the job that takes queues off the list whose calls have ended, or nil if there are none.
 func (h *hungCalls) clear() *job {

@@ -38,13 +38,9 @@ func (e *FailingError) Unwrap() error { return e.Err }
 // failing returns an error if the dealer does nothing but fail, in mode RUN only during a run. A run that has failed
 // has an alert of its own, and there is no work until the next run. The server must have a session.
 func (s *server) failing(stats processor.Stats) *FailingError {
-	if stats.FailingSince.IsZero() {
+	workless := func(p part) bool { return p.workless != nil && p.workless() }
+	if stats.FailingSince.IsZero() || slices.ContainsFunc(s.session.Load().parts, workless) {
 		return nil
-	}
-	if ticker := s.session.Load().ticker; ticker != nil {
-		if open, _ := ticker.open(); open == "" {
-			return nil
-		}
 	}
 	return &FailingError{TaskType: s.taskType, Calls: stats.FailedCalls, Since: stats.FailingSince, Err: stats.LastError}
 }
@@ -54,13 +50,13 @@ const failingAlert = 30 * time.Second
 
 // checkFailing notes that the dealer does nothing but fail. It is one alert for the roster, because the same statement
 // fails on all servers.
-func (a *alerter) checkFailing(e *FailingError, restricted bool) {
+func (f *failureTeller) checkFailing(e *FailingError, restricted bool) {
 	if e == nil || restricted || time.Since(e.Since) < failingAlert {
 		return
 	}
-	text := fmt.Sprintf("on %s %s failed in %s, and none has succeeded; the last error: %s", ops.ServerName(a.uuid),
+	text := fmt.Sprintf("on %s %s failed in %s, and none has succeeded; the last error: %s", ops.ServerName(f.uuid),
 		human.Count(e.Calls, "call has", "calls have"), time.Since(e.Since).Round(time.Second), shortened(e.Err.Error()))
-	a.see(condition.Condition{Kind: condition.Failing.Name, Since: e.Since, Text: text})
+	f.alerter.see(condition.Condition{Kind: condition.Failing.Name, Since: e.Since, Text: text})
 }
 
 // failingSince returns since when the task type fails: another server may have begun before this one, whose first
@@ -82,12 +78,41 @@ func shortened(text string) string {
 	return text
 }
 
-// failingQueues records which queues fail entirely (X7). The row of the queue holds it, because the next owner must
-// know it: items that have failed often back off for hours, and it would take hours to find the failure again. The row
-// of the server could not hold it, because it is gone when the server is expired.
-type failingQueues struct {
+// failureTeller tells of a dealer and of queues that do nothing but fail. It records which queues fail entirely (X7). The
+// row of the queue holds that, because the next owner must know it: items that have failed often back off for hours,
+// and it would take hours to find the failure again. The row of the server could not hold it, because it is gone when
+// the server is expired.
+type failureTeller struct {
 	*base
-	reconciler *reconciler
+	session *session
+	outage  time.Time // when the breaker opened; zero while it is closed
+}
+
+func failingPart(s *session) part {
+	f := &failureTeller{base: s.base, session: s}
+	p := part{
+		look: f.look,
+		jobs: map[duty]func() *job{saveFailing: func() *job { return f.save(f.failing() != nil) }},
+		statistics: func(stats *roster.Statistics) {
+			if e := f.failing(); e != nil {
+				stats.FailingSince = f.reg.dbTime(e.Since)
+			}
+		},
+	}
+	if !f.inRuns() {
+		p.beats = []duty{saveFailing}
+	}
+	return p
+}
+
+func (f *failureTeller) failing() *FailingError { return f.session.server.failing(f.proc.Stats()) }
+
+// look notes what does nothing but fail.
+func (f *failureTeller) look(ctx context.Context, restricted bool) {
+	e := f.failing()
+	f.checkFailing(e, restricted)
+	f.checkOutage(ctx, e)
+	f.checkQueues(e)
 }
 
 const (
@@ -109,7 +134,7 @@ func fails(f *processor.QueueFailure) bool {
 
 // save returns the job that records the queues that have begun to fail, and those that do not fail any more. It returns
 // nil if there are none. If the dealer does nothing but fail, that says more than each of its queues: all is then set.
-func (f *failingQueues) save(all bool) *job {
+func (f *failureTeller) save(all bool) *job {
 	changed := f.changed(all)
 	if len(changed) == 0 {
 		return nil
@@ -132,12 +157,12 @@ func (f *failingQueues) save(all bool) *job {
 
 // changed returns the own queues whose rows are to change. A queue that must not be worked now does not fail. A queue
 // that drains for another server keeps what its row says.
-func (f *failingQueues) changed(all bool) (list []roster.FailingQueue) {
+func (f *failureTeller) changed(all bool) (list []roster.FailingQueue) {
 	holdings := map[string]processor.QueueState{}
 	for _, h := range f.proc.Queues() {
 		holdings[h.Queue.ID] = h
 	}
-	closed, halted := f.reconciler.closed(), f.reconciler.halt.halted()
+	closed, halted := f.session.reconciler.closed(), f.session.halt.halted()
 	for _, row := range f.view.Queues {
 		h, held := holdings[row.ID]
 		held = held && h.Queue.Epoch == row.Epoch && !h.Draining
@@ -159,20 +184,22 @@ func (f *failingQueues) changed(all bool) (list []roster.FailingQueue) {
 }
 
 // checkQueues notes queues that fail while others succeed. If all fail, the alert FAILING says so.
-func (a *alerter) checkQueues(failing *FailingError) {
+func (f *failureTeller) checkQueues(failing *FailingError) {
 	if failing != nil {
 		return
 	}
-	list := slices.DeleteFunc(a.proc.Queues(), func(h processor.QueueState) bool { return !fails(h.Failing) })
+	list := slices.DeleteFunc(f.proc.Queues(), func(h processor.QueueState) bool { return !fails(h.Failing) })
 	slices.SortStableFunc(list, func(x, y processor.QueueState) int {
 		return cmp.Or(x.Failing.Since.Compare(y.Failing.Since), cmp.Compare(x.Queue.Index, y.Queue.Index))
 	})
 	for _, h := range list[:min(len(list), alertedQueues)] {
 		text := queueFailureText(h.Queue.ID, h.Failing)
 		if more := len(list) - alertedQueues; more > 0 {
-			text += fmt.Sprintf("; %d more queues of %s fail", more, ops.ServerName(a.uuid))
+			text += fmt.Sprintf("; %d more queues of %s fail", more, ops.ServerName(f.uuid))
 		}
-		a.see(condition.Condition{Kind: condition.QueueFailing.Name, Since: h.Failing.Since, QueueID: h.Queue.ID, Text: text})
+		f.alerter.see(condition.Condition{
+			Kind: condition.QueueFailing.Name, Since: h.Failing.Since, QueueID: h.Queue.ID, Text: text,
+		})
 	}
 }
 
@@ -188,16 +215,16 @@ func queueFailureText(id string, f *processor.QueueFailure) string {
 // checkOutage notes that nothing has succeeded for half a minute, unless the alert FAILING already says so, or the
 // selects that failed succeed again: then there is nothing to do, and the breaker closes when it has been quiet. The
 // end of the outage is logged.
-func (a *alerter) checkOutage(ctx context.Context, failing *FailingError) {
-	stats := a.proc.Stats()
-	was := a.outage
-	a.outage = stats.OutageSince
+func (f *failureTeller) checkOutage(ctx context.Context, failing *FailingError) {
+	stats := f.proc.Stats()
+	was := f.outage
+	f.outage = stats.OutageSince
 	switch {
-	case a.outage.IsZero() && !was.IsZero():
-		a.log.LogAttrs(ctx, slog.LevelInfo, fmt.Sprintf("outage is over after %s", time.Since(was).Round(time.Second)))
-	case !a.outage.IsZero() && failing == nil && stats.FailedCalls > 0 && time.Since(a.outage) >= failingAlert:
+	case f.outage.IsZero() && !was.IsZero():
+		f.log.LogAttrs(ctx, slog.LevelInfo, fmt.Sprintf("outage is over after %s", time.Since(was).Round(time.Second)))
+	case !f.outage.IsZero() && failing == nil && stats.FailedCalls > 0 && time.Since(f.outage) >= failingAlert:
 		text := fmt.Sprintf("several calls have failed, and nothing has succeeded for %s: "+
-			"each queue tries one item at a time; last error: %v", time.Since(a.outage).Round(time.Second), stats.LastError)
-		a.see(condition.Condition{Kind: condition.Outage.Name, Since: a.outage, Server: a.uuid, Text: text})
+			"each queue tries one item at a time; last error: %v", time.Since(f.outage).Round(time.Second), stats.LastError)
+		f.alerter.see(condition.Condition{Kind: condition.Outage.Name, Since: f.outage, Server: f.uuid, Text: text})
 	}
 }

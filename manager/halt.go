@@ -91,6 +91,19 @@ func (h *halt) overdue() bool { return reached(h.handOverBy, time.Now()) }
 // awaitsRequesters reports whether the server hands everything over and waits until the requesters know of it.
 func (h *halt) awaitsRequesters() bool { return h.handingOver() && !h.overdue() }
 
+// stage returns how far the server is that hands everything over.
+func (h *halt) stage() handOverStage {
+	switch {
+	case !h.handingOver():
+		return noHandOver
+	case h.overdue():
+		return waitsNoLonger
+	case h.unannounced:
+		return notAnnounced
+	}
+	return awaitsNews
+}
+
 // leave starts to hand everything over because the server leaves. With a reservation no server is to request the queues
 // (P13), so it waits for no requester.
 func (h *halt) leave() {

@@ -52,6 +52,10 @@ func (h *hearing) changed(ctx context.Context, err error) (changed bool) {
 	return was != (err == nil)
 }
 
+func hintPart(b *base) part {
+	return part{look: func(context.Context, bool) { b.alerter.checkHints() }}
+}
+
 // checkHints notes that the process does not hear hints that it should hear. All servers of the host share the
 // condition.
 func (a *alerter) checkHints() {

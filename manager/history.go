@@ -12,12 +12,26 @@ import (
 // its memory, because a loss mostly ends the session.
 type historian struct {
 	*base
-	memory  *roster.Memory
-	alerter *alerter
+	memory *roster.Memory
 
 	reads            int       // of the view, up to the last one that was compared
 	checkedAt        time.Time // when the last check began
 	membership, plan int64     // the highest versions of the replies
+}
+
+func historyPart(b *base, memory *roster.Memory) part {
+	h := &historian{base: b, memory: memory}
+	if !memory.Empty() {
+		b.agenda.add(time.Now(), checkHistory) // the last session may have ended because history was lost
+	}
+	return part{
+		follow: h.follow, update: func(context.Context) { h.see(h.view) }, yielded: memory.Released,
+		ahead: func(a roster.AheadError) {
+			memory.Saw(a.Queue.ID, a.Found)
+			h.checkSoon()
+		},
+		jobs: map[duty]func() *job{checkHistory: h.check},
+	}
 }
 
 // see compares the rows that the server has read with the memory, and remembers them.
@@ -33,7 +47,7 @@ func (h *historian) see(v *ownView) {
 }
 
 // follow compares the versions of a heartbeat's reply, which only rise.
-func (h *historian) follow(p roster.HeartbeatReply) {
+func (h *historian) follow(p heartbeatReply) {
 	if p.MembershipVersion < h.membership || p.PlanVersion < h.plan {
 		h.checkSoon()
 	}

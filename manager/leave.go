@@ -22,8 +22,10 @@ func (s *session) leaving(stop context.Context) stateFunc {
 	s.halt.leave()
 	notDrained := s.drainAll(ctx)
 	s.jobs.wait(ctx)
-	if s.sweeper != nil {
-		s.sweeper.leave(ctx, s.jobs, notDrained)
+	for _, p := range s.parts {
+		if p.leave != nil {
+			p.leave(ctx, s.jobs, notDrained)
+		}
 	}
 	s.heartbeater.remove(s.reg) // so that the lease expires, and with it the attempts to leave
 	s.writeLastStatistics(ctx)

@@ -16,7 +16,6 @@ import (
 // number of queues, and audits.
 type planner struct {
 	*base
-	alerter *alerter
 
 	planned bool // this server has planned
 

@@ -17,12 +17,7 @@ import (
 // It has 16 methods: ten are the verbs of decide, which all change the same three maps.
 type reconciler struct {
 	*base
-	planner *planner
-	halt    *halt
-	window  *permitWindow
-	sweeper *sweeper // nil in mode CONTINUOUS
-	crashes *crashCounts
-	history *historian
+	session *session
 
 	limited int // view.reads when the processor last got the limits of the queues
 
@@ -33,18 +28,28 @@ type reconciler struct {
 	retired map[string]int64 // epochs under which a release was sent: the server never works them again (H3)
 }
 
+// newReconciler returns the reconciler of a session. hung are the queues that calls of former sessions still work.
+func newReconciler(s *session, hung map[string]int64) *reconciler {
+	r := &reconciler{
+		base: s.base, session: s, stages: stages{}, lost: map[string]bool{}, retired: map[string]int64{},
+	}
+	for id := range hung {
+		r.lost[id] = true // the former session has logged it
+	}
+	return r
+}
+
 // reconcile takes the steps that the processor takes at once, and puts the others on the agenda. A step that waits for
 // something is decided on again by a later call: there is one after each heartbeat, each drain, each job, and each
 // change of the permit window.
 func (r *reconciler) reconcile(ctx context.Context) error {
-	r.window.update(ctx)
 	err := r.view.read(ctx)
 	r.adoptLimits()
 	r.stages.noteRequests(r.uuid, r.view.Queues)
-	r.history.see(r.view)
-	r.crashes.note()
-	if r.sweeper != nil && err == nil {
-		r.sweeper.checkEnds()
+	for _, p := range r.session.parts {
+		if r.agenda.add(time.Now(), p.often...); p.update != nil {
+			p.update(ctx)
+		}
 	}
 	for again := true; again; {
 		actions := decide(r.facts())
@@ -53,18 +58,18 @@ func (r *reconciler) reconcile(ctx context.Context) error {
 		}
 		again = r.perform(ctx, actions)
 	}
-	r.halt.acknowledge()
-	r.agenda.add(time.Now(), closeWindows, resetCrashes, moveQueues, clearHung)
+	r.session.halt.acknowledge()
+	r.agenda.add(time.Now(), moveQueues)
 	return err
 }
 
 // facts are what decide needs.
 func (r *reconciler) facts() facts {
+	halt := r.session.halt
 	return facts{
 		uuid: r.uuid, rows: r.view.Queues, holdings: r.proc.Queues(),
-		retired: r.retired, blocked: r.planner.blocked, closed: r.closed(),
-		halted: r.halt.halted(), handingOver: r.halt.handingOver(), unannounced: r.halt.unannounced,
-		overdue: r.halt.overdue(), inRuns: r.inRuns(),
+		retired: r.retired, blocked: r.session.planner.blocked, closed: r.closed(),
+		halted: halt.halted(), handsOver: halt.stage(), inRuns: r.inRuns(),
 	}
 }
 
@@ -96,25 +101,32 @@ func limitsOf(row roster.ViewQueue) processor.QueueLimits {
 
 // closed returns the queues that the server must not work now.
 func (r *reconciler) closed() map[string]bool {
-	if r.sweeper != nil {
-		return r.sweeper.idle(r.view.Queues)
+	closed := map[string]bool{}
+	for _, p := range r.session.parts {
+		if p.closed == nil {
+			continue
+		}
+		for id, is := range p.closed(r.view.Queues) {
+			closed[id] = closed[id] || is
+		}
 	}
-	return r.window.closed(r.view.Queues)
+	return closed
 }
 
-// restricted reports whether the server must leave some queues idle now.
+// restricted reports whether the server must leave some queues idle now. In mode RUN idle queues are the rule.
 func (r *reconciler) restricted() bool {
-	return r.halt.halted() || r.halt.handingOver() || len(r.window.closed(r.view.Queues)) > 0
+	halt := r.session.halt
+	return halt.halted() || halt.handingOver() || !r.inRuns() && len(r.closed()) > 0
 }
 
 // claimable returns the queues that a sweep may begin with: own ones that are to stay, unless the server works nothing.
 func (r *reconciler) claimable() (free []roster.ViewQueue) {
-	if r.halt.halted() || r.halt.handingOver() {
+	if halt := r.session.halt; halt.halted() || halt.handingOver() {
 		return nil
 	}
 	for _, row := range r.view.Queues {
 		stays := row.Owner == r.uuid && row.Requester == "" && !row.Changing
-		if stays && !r.planner.blocked[row.ID] && r.retired[row.ID] != row.Epoch {
+		if stays && !r.session.planner.blocked[row.ID] && r.retired[row.ID] != row.Epoch {
 			free = append(free, row)
 		}
 	}
@@ -140,7 +152,7 @@ func (r *reconciler) perform(ctx context.Context, actions []action) (again bool)
 		case forget:
 			again = r.forget(a.id) || again
 		case replan:
-			if !r.planner.retried[a.id] {
+			if !r.session.planner.retried[a.id] {
 				r.steps = append(r.steps, a)
 			}
 		case release, retake, remove:
@@ -208,7 +220,7 @@ func (r *reconciler) moveQueues() *job {
 	}
 	a := r.steps[0]
 	if a.verb == replan {
-		return r.planner.replan(r.take(replan)) // one plan serves all drained queues
+		return r.session.planner.replan(r.take(replan)) // one plan serves all drained queues
 	}
 	r.steps = r.steps[1:]
 	return r.moveOne(a)
@@ -228,13 +240,11 @@ func (r *reconciler) take(v verb) (taken []action) {
 // release returns the job that hands drained queues over in one transaction. If all were handed over, the outcome is
 // known and the rows need not be read again: when many servers join, this saves half of all reads.
 func (r *reconciler) release(releases []action) *job {
-	var suspended []*sweep
+	var first []func(context.Context)
 	var handovers []roster.Handover
 	for _, a := range releases {
 		handovers = append(handovers, roster.Handover{QueueID: a.id, Epoch: a.row.Epoch, Requester: a.row.Requester})
-		if r.sweeper != nil {
-			suspended = append(suspended, r.sweeper.take(a.id)...)
-		}
+		first = append(first, r.yield(a.id)...)
 		r.stages.noteDrained(a.id)
 		r.retire(a.id, a.row.Epoch)
 	}
@@ -243,8 +253,8 @@ func (r *reconciler) release(releases []action) *job {
 	return &job{
 		name: "release queues",
 		call: func(ctx context.Context) (err error) {
-			for _, sw := range suspended {
-				r.sweeper.suspend(ctx, sw)
+			for _, f := range first {
+				f(ctx)
 			}
 			released, err = r.own().Release(ctx, handovers)
 			return err
@@ -256,7 +266,7 @@ func (r *reconciler) release(releases []action) *job {
 			}
 			for _, h := range handovers {
 				if slices.Contains(released, h.QueueID) {
-					r.history.memory.Released(h)
+					r.yielded(h)
 					r.log.LogAttrs(ctx, slog.LevelInfo, "queue handed over",
 						slog.String("queue", h.QueueID), slog.String("to", h.Requester))
 					r.observeMove(r.stages.end(h.QueueID, h.Epoch, h.Requester))
@@ -264,6 +274,27 @@ func (r *reconciler) release(releases []action) *job {
 			}
 			return len(released) > 0
 		},
+	}
+}
+
+// yield returns what the parts do before a drained queue is handed over.
+func (r *reconciler) yield(queue string) (first []func(context.Context)) {
+	for _, p := range r.session.parts {
+		if p.yield == nil {
+			continue
+		}
+		if f := p.yield(queue); f != nil {
+			first = append(first, f)
+		}
+	}
+	return first
+}
+
+func (r *reconciler) yielded(h roster.Handover) {
+	for _, p := range r.session.parts {
+		if p.yielded != nil {
+			p.yielded(h)
+		}
 	}
 }
 
@@ -288,55 +319,9 @@ func (r *reconciler) moveOne(a action) *job {
 		func(ctx context.Context) (bool, error) { return finish(ctx, a.id, a.row.Epoch) },
 		func(ctx context.Context) {
 			if a.verb == remove {
-				r.history.memory.Released(given)
+				r.yielded(given)
 			}
 			r.log.LogAttrs(ctx, slog.LevelInfo, "queue "+move, slog.String("queue", a.id))
 			r.moved(move, a.id, a.row.Epoch)
 		})
-}
-
-// crashCounts resets the crash counts of queues that this server has worked without a crash (S14).
-type crashCounts struct {
-	*base
-	survived map[string]int64 // epochs under which queues were worked
-	reset    map[string]int64 // epochs under which their counts were reset
-}
-
-// note notes the queues that were worked. The processor forgets them at the end of a sweep.
-func (c *crashCounts) note() {
-	for _, h := range c.proc.Queues() {
-		if h.Survived {
-			c.survived[h.Queue.ID] = h.Queue.Epoch
-		}
-	}
-}
-
-// clear returns the job that resets the counts that are due, or nil if there are none.
-func (c *crashCounts) clear() *job {
-	c.note()
-	var due []center.QueueEpoch
-	for id, epoch := range c.survived {
-		if c.reset[id] != epoch {
-			due = append(due, center.QueueEpoch{ID: id, Epoch: epoch})
-		}
-	}
-	if len(due) == 0 {
-		return nil
-	}
-	return &job{
-		name: "reset the crash counts of queues",
-		call: func(ctx context.Context) error {
-			return c.own().ResetCrashes(ctx, due)
-		},
-		then: func(_ context.Context, err error) (more bool) {
-			if err != nil {
-				return false // the next heartbeat tries again
-			}
-			for _, q := range due {
-				c.reset[q.ID] = q.Epoch
-			}
-			c.view.invalidate()
-			return true
-		},
-	}
 }

@@ -246,14 +246,20 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 		const text = "looking for workers whose processes have ended failed; they are expired after judge_dead_interval"
 		s.log.LogAttrs(ctx, slog.LevelWarn, text, slog.Any("error", err))
 	}
-	reg, err := s.roster.Roster().Register(ctx, roster.ServerInfo{
+	info := roster.ServerInfo{
 		UUID: session.uuid, TaskType: s.taskType, Host: s.host, IP: hostIP(), PID: os.Getpid(),
 		ThreadNumber: s.settings.ThreadNumber, JudgeDeadInterval: s.settings.JudgeDeadInterval,
 		HeartbeatToken: session.reg.token, LibraryVersion: libraryVersion(), Weight: s.cfg.Weight,
-		HungQueues: session.hung.ids(), GivenSettings: s.task.texts(),
-		Database: s.settings.Database, Offers: s.proc.Capabilities(), Labels: s.cfg.Labels, Process: s.process,
+		GivenSettings: s.task.texts(),
+		Database:      s.settings.Database, Offers: s.proc.Capabilities(), Labels: s.cfg.Labels, Process: s.process,
 		Name: s.cfg.Name, Witness: s.witness.lockID(),
-	})
+	}
+	for _, p := range session.parts {
+		if p.register != nil {
+			p.register(&info)
+		}
+	}
+	reg, err := s.roster.Roster().Register(ctx, info)
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +267,6 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 		s.started = reg.At
 	}
 	session.reg.confirm(reg)
-	session.window.started = s.started
 	session.config.itemVersion, session.config.partition = reg.ItemVersion, reg.PartitionVersion
 	return session, nil
 }

@@ -24,7 +24,7 @@ const (
 // own goroutine, except cancelAll, report and statistics. A server whose row is gone forgets everything and begins
 // another session, under a new uuid (S6).
 //
-// It has 18 methods: the states, what it does in them, and one that makes its jobs. What is due stands in its agenda.
+// The fields up to jobs are the kernel. Options are parts.
 type session struct {
 	*base
 	server *server
@@ -32,16 +32,9 @@ type session struct {
 	planner    *planner
 	reconciler *reconciler
 	halt       *halt
-	share      *callShare
-	hung       *hungCalls
-	window     *permitWindow
-	alerter    *alerter
-	failures   *failingQueues
-	history    *historian
 	config     *configurer
-	ticker     *runTicker // nil in mode CONTINUOUS
-	sweeper    *sweeper   // nil in mode CONTINUOUS
 	jobs       *jobRunner
+	parts      []part
 
 	reply  heartbeatReply // the last one
 	rejoin bool           // the row is gone, and another session is to begin
@@ -62,37 +55,21 @@ func newSession(s *server) *session {
 	b.agenda = &agenda{}
 	b.agenda.add(time.Now(), rebalance) // the roster has one more server
 	b.view = &ownView{base: &b}
+	b.alerter = &alerter{
+		base: &b, incoming: s.alerts, episodes: s.episodes.begin(), lastBusy: time.Now(), progressAt: time.Now(),
+	}
 	ss.jobs = newJobRunner(&b)
-	ss.alerter = &alerter{
-		base: &b, incoming: s.alerts, episodes: s.episodes.begin(), backlog: s.backlog,
-		lastBusy: time.Now(), progressAt: time.Now(),
-	}
-	ss.planner = &planner{base: &b, alerter: ss.alerter}
+	ss.planner = &planner{base: &b}
 	ss.halt = &halt{base: &b}
-	ss.share = &callShare{base: &b}
-	ss.hung = &hungCalls{base: &b, listed: hungQueues(b.proc)}
-	ss.history = &historian{base: &b, memory: s.memory, alerter: ss.alerter}
-	ss.window = &permitWindow{base: &b}
-	ss.config = &configurer{
-		base: &b, window: ss.window, rejected: &s.rejected, settingsVersion: unknownVersion,
-	}
-	if !s.memory.Empty() {
-		b.agenda.add(time.Now(), checkHistory) // the last session may have ended because history was lost
+	ss.config = &configurer{base: &b, rejected: &s.rejected, settingsVersion: unknownVersion}
+	hung := hungQueues(b.proc)
+	ss.reconciler = newReconciler(ss, hung)
+	ss.parts = []part{
+		windowPart(&b, &s.started), sharePart(&b), hungPart(&b, hung), crashPart(&b), historyPart(&b, s.memory),
+		dataPart(&b), hintPart(&b), backlogPart(&b, s.backlog), failingPart(ss),
 	}
 	if b.inRuns() {
-		b.agenda.add(time.Now(), tick, findProblems)
-		ss.ticker = &runTicker{base: &b}
-		ss.sweeper = &sweeper{base: &b, ticker: ss.ticker, sweeps: map[string]*sweep{}}
-	}
-	ss.reconciler = &reconciler{
-		base: &b, planner: ss.planner, halt: ss.halt, window: ss.window, sweeper: ss.sweeper,
-		history: ss.history,
-		crashes: &crashCounts{base: &b, survived: map[string]int64{}, reset: map[string]int64{}},
-		stages:  stages{}, lost: map[string]bool{}, retired: map[string]int64{},
-	}
-	ss.failures = &failingQueues{base: &b, reconciler: ss.reconciler}
-	for id := range ss.hung.listed {
-		ss.reconciler.lost[id] = true // by a former session, which has logged it
+		ss.parts = append(ss.parts, runPart(&b, ss.reconciler))
 	}
 	return ss
 }
@@ -152,8 +129,11 @@ func (s *session) wait(ctx context.Context) outcome {
 	case r := <-s.reg.replies:
 		s.follow(ctx, r)
 	case a := <-s.server.ahead:
-		s.history.memory.Saw(a.Queue.ID, a.Found)
-		s.history.checkSoon()
+		for _, p := range s.parts {
+			if p.ahead != nil {
+				p.ahead(a)
+			}
+		}
 	case <-s.server.ended:
 		s.agenda.add(time.Now(), expireEnded)
 	case <-s.server.told:
@@ -175,47 +155,44 @@ func (s *session) job(d duty) *job {
 	switch d {
 	case announceDrain:
 		return s.halt.announce()
-	case saveEnds:
-		return s.sweeper.saveEnds()
-	case closeWindows:
-		return s.window.closeEmpty()
-	case resetCrashes:
-		return s.reconciler.crashes.clear()
 	case moveQueues:
 		return s.reconciler.moveQueues()
 	case readSettings:
 		return s.config.read(s.reply.SettingsVersion)
-	case clearHung:
-		return s.hung.clear()
 	case expireEnded:
 		return s.planner.expireEnded()
-	case checkHistory:
-		return s.history.check()
 	case rebalance:
 		return s.planner.rebalance(s.reply, false)
 	case repartition:
 		return s.planner.finishRepartition()
 	case audit:
 		return s.planner.audit(s.reply)
-	case claimQueues:
-		return s.sweeper.claim(s.reconciler.claimable)
-	case tick:
-		return s.ticker.tick()
-	case findProblems:
-		return s.ticker.findProblems(s.alerter)
 	case tellAlerts:
 		return s.alerter.tellRoster()
-	case saveFailing:
-		return s.failures.save(s.server.failing(s.proc.Stats()) != nil)
+	}
+	for _, p := range s.parts {
+		if make := p.jobs[d]; make != nil {
+			return make()
+		}
 	}
 	return nil
 }
 
 // wakeAt returns when the session has something to do if nothing happens before. While a job runs, no other starts.
 func (s *session) wakeAt() time.Time {
-	at := earliest(time.Now().Add(s.reg.lease.left()), s.view.pollAt(s.halt.awaitsRequesters()), s.window.changes())
+	at := earliest(time.Now().Add(s.reg.lease.left()), s.view.pollAt(s.halt.awaitsRequesters()), s.changes())
 	if s.jobs.idle() {
 		return earliest(at, s.agenda.begins())
+	}
+	return at
+}
+
+// changes returns when a part changes next by itself which queues must not be worked, or the zero time.
+func (s *session) changes() (at time.Time) {
+	for _, p := range s.parts {
+		if p.changes != nil {
+			at = earliest(at, p.changes())
+		}
 	}
 	return at
 }
@@ -231,7 +208,7 @@ func (s *session) onTime(ctx context.Context) {
 			s.reconcile(ctx, true)
 		}
 		s.view.checked = time.Now() // the pause begins when a slow database has answered
-	case reached(s.window.changes(), now):
+	case reached(s.changes(), now):
 		s.reconcile(ctx, false)
 	}
 }
@@ -244,29 +221,43 @@ func (s *session) follow(ctx context.Context, r heartbeatReply) {
 	if s.halt.follow(ctx, r); s.halt.isConfirmed() {
 		s.server.lateReplies = 0
 	}
-	if s.history.follow(r.HeartbeatReply); r.EpochFloor != s.reply.EpochFloor {
+	if r.EpochFloor != s.reply.EpochFloor {
 		s.config.settingsVersion = unknownVersion // the version may repeat one of the lost history
 	}
-	*s.agenda = s.agenda.after(r, known{
-		settings: s.config.settingsVersion, drained: s.halt.drained.Load(),
-		inRuns: s.ticker != nil, openRuns: s.reply.OpenRuns,
-	}, time.Now())
-	if s.reply = r; s.ticker != nil {
-		s.ticker.active = r.OpenRuns
+	now := time.Now()
+	*s.agenda = s.agenda.after(r, s.config.settingsVersion, s.halt.drained.Load(), now)
+	s.reply = r
+	for _, p := range s.parts {
+		if s.agenda.add(now, p.beats...); p.follow != nil {
+			p.follow(r)
+		}
 	}
-	s.share.follow(r.Share)
 	s.config.reload(r.HeartbeatReply)
 	s.planner.block(r.Skipped)
 	s.reconcile(ctx, mustRead)
 	s.tellOwners(r.HeartbeatReply)
-	s.alerter.look(ctx, r.HeartbeatReply, s.server.failing(s.proc.Stats()), s.reconciler.restricted())
+	s.look(ctx)
 }
 
-// lookAtOnce reads the rows because a hint says that they have changed (X9), and ticks. If this server requests more
-// queues, a heartbeat shows their owners that it knows (H4).
+// look sees the conditions that last, after a heartbeat's reply, and has the roster told of them.
+func (s *session) look(ctx context.Context) {
+	restricted := s.reconciler.restricted()
+	s.alerter.look(s.reply.HeartbeatReply, restricted)
+	for _, p := range s.parts {
+		if p.look != nil {
+			p.look(ctx, restricted)
+		}
+	}
+	s.alerter.looked()
+}
+
+// lookAtOnce reads the rows because a hint says that they have changed (X9). If this server requests more queues, a
+// heartbeat shows their owners that it knows (H4).
 func (s *session) lookAtOnce(ctx context.Context) {
-	if s.ticker != nil {
-		s.agenda.add(time.Now(), tick)
+	for _, p := range s.parts {
+		if p.told != nil {
+			p.told()
+		}
 	}
 	s.reconcile(ctx, true)
 	if s.view.hasNewRequests() {
@@ -297,7 +288,6 @@ func (s *session) reconcile(ctx context.Context, reread bool) {
 		s.view.invalidate()
 	}
 	err := s.reconciler.reconcile(ctx)
-	s.share.lowerEarly()
 	s.jobs.logChange(ctx, "read the queues", err)
 }
 
@@ -365,13 +355,18 @@ func (s *session) report() roster.ServerReport {
 	b := roster.ServerReport{
 		UUID: s.uuid, TaskType: s.taskType, State: ops.StateStandby,
 		WatchingSince: s.reg.watch.since, WatchRange: s.reg.watchRange,
-		DrainedPartition: s.halt.drained.Load(), InRuns: s.ticker != nil, Lowering: s.share.lowering(),
+		DrainedPartition: s.halt.drained.Load(),
 	}
 	if s.view.owned.Load() > 0 {
 		b.State = ops.StateServing
 	}
 	if read := s.view.seen.Load(); read != nil {
 		b.ReadVersion, b.ReadSum = read.version, read.sum
+	}
+	for _, p := range s.parts {
+		if p.report != nil {
+			p.report(&b)
+		}
 	}
 	return b
 }
@@ -385,17 +380,16 @@ func (s *session) statistics() roster.Statistics {
 	b.SuccessCount, b.FailureCount, b.SkipCount = stats.SuccessCount, stats.FailureCount, stats.SkipCount
 	b.ExecuteTime, b.InFlight, b.FailedCalls = stats.ExecuteTime, int64(stats.InFlight), stats.FailedCalls
 	b.LastFetch, b.OldestInFlight = s.reg.dbTime(stats.LastFetchTime), s.reg.dbTime(stats.OldestCallSince)
-	if w := s.window.state.Load(); w != nil {
-		b.NextRunStart, b.NextRunEnd = w.NextStart, w.NextEnd
-	}
-	if e := s.server.failing(stats); e != nil {
-		b.FailingSince = s.reg.dbTime(e.Since)
-	}
 	switch bad := s.server.rejected.Load(); {
 	case bad != nil:
 		b.LastError, b.LastErrorAt = bad.text, s.reg.dbTime(bad.at)
 	case stats.LastError != nil:
 		b.LastError, b.LastErrorAt = stats.LastError.Error(), s.reg.dbTime(stats.LastErrorTime)
+	}
+	for _, p := range s.parts {
+		if p.statistics != nil {
+			p.statistics(&b)
+		}
 	}
 	return b
 }

@@ -23,7 +23,6 @@ type rejectedSettings struct {
 // configurer applies what an operator has changed: the settings of the task type, and its failed items.
 type configurer struct {
 	*base
-	window   *permitWindow
 	rejected *atomic.Pointer[rejectedSettings]
 
 	settingsVersion int64 // of the settings in force
@@ -77,7 +76,6 @@ func (c *configurer) apply(ctx context.Context, row Settings, version int64) {
 		c.heartbeater.soon()
 	}
 	*c.settings = row
-	c.window.reset()
 	if !first {
 		c.log.LogAttrs(ctx, slog.LevelInfo, "settings in schedule_task_type applied")
 	}

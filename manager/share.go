@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"context"
 	"sync"
 
 	"github.com/dutyrota/rota/internal/roster"
@@ -20,6 +21,16 @@ type callShare struct {
 	row   roster.InFlightShare // as last read
 	most  int                  // no call starts beyond it
 	asked bool                 // a heartbeat was asked for, for this version
+}
+
+func sharePart(b *base) part {
+	s := &callShare{base: b}
+	return part{
+		follow: func(r heartbeatReply) { s.follow(r.Share) },
+		update: func(context.Context) { s.lowerEarly() },
+		report: func(r *roster.ServerReport) { r.Lowering = s.lowering() },
+		status: func(st *Status) { st.MaxInFlight = s.limit() },
+	}
 }
 
 // follow takes the share from a heartbeat's reply. The processor knows of it before the next heartbeat reports it.

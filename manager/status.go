@@ -69,10 +69,9 @@ func (s *server) status() Status {
 	lease := session.reg.lease
 	st.Server, st.LeaseValid, st.HeartbeatAge = session.uuid, lease.valid(), lease.age()
 	st.Queues, st.Work = int(session.view.owned.Load()), s.proc.Stats()
-	st.MaxInFlight, st.InFlight = session.share.limit(), s.proc.BatchesInFlight()
+	st.InFlight = s.proc.BatchesInFlight()
 	st.Failing, st.Backlog = s.failing(st.Work), s.backlog.status()
-	holdings := s.proc.Queues()
-	for _, h := range holdings {
+	for _, h := range s.proc.Queues() {
 		if h.Draining {
 			st.Draining++
 		}
@@ -83,11 +82,10 @@ func (s *server) status() Status {
 			st.FailingQueues++
 		}
 	}
-	if session.ticker == nil {
-		return st
-	}
-	if found := session.ticker.last.Load(); found != nil {
-		st.InRuns, st.Sweeps, st.Runs = true, len(holdings), *found
+	for _, p := range session.parts {
+		if p.status != nil {
+			p.status(&st)
+		}
 	}
 	return st
 }

@@ -53,6 +53,34 @@ type sweeper struct {
 	sweeps map[string]*sweep // by queue
 }
 
+// runPart makes a session work its queues for runs.
+func runPart(b *base, r *reconciler) part {
+	b.agenda.add(time.Now(), tick, findProblems)
+	t := &runTicker{base: b}
+	s := &sweeper{base: b, ticker: t, sweeps: map[string]*sweep{}}
+	return part{
+		follow: t.follow,
+		told:   func() { b.agenda.add(time.Now(), tick) }, // a transaction may have submitted a run (R21)
+		update: func(context.Context) {
+			if b.view.fresh {
+				s.checkEnds()
+			}
+		},
+		closed: s.idle,
+		jobs: map[duty]func() *job{
+			saveEnds: s.saveEnds, claimQueues: func() *job { return s.claim(r.claimable) },
+			tick: t.tick, findProblems: t.findProblems,
+		},
+		yield: s.yield, leave: s.leave,
+		report: func(r *roster.ServerReport) { r.InRuns = true },
+		status: t.status,
+		workless: func() bool {
+			open, _ := t.open()
+			return open == ""
+		},
+	}
+}
+
 // saveInterval is the pause between two saves of the progress of a sweep.
 const saveInterval = 5 * time.Second
 
@@ -375,6 +403,16 @@ func (s *sweeper) take(queue string) []*sweep {
 		}
 	}
 	return []*sweep{sw}
+}
+
+// yield returns what suspends the sweep of a drained queue that is about to be handed over.
+func (s *sweeper) yield(queue string) func(context.Context) {
+	swept := s.take(queue)
+	return func(ctx context.Context) {
+		for _, sw := range swept {
+			s.suspend(ctx, sw)
+		}
+	}
 }
 
 // suspend suspends a sweep, so that the next owner of its queue continues where it stopped. If that fails, the next

@@ -26,6 +26,33 @@ type runTicker struct {
 	last   atomic.Pointer[runs.TickResult] // what the last tick found; nil before the first
 }
 
+// follow ticks because a heartbeat's reply says that a run has come, and when the next trigger is due or the next run
+// may begin.
+func (t *runTicker) follow(r heartbeatReply) {
+	now := time.Now()
+	if r.OpenRuns && !t.active {
+		t.agenda.add(now, tick)
+	}
+	t.active = r.OpenRuns
+	t.tickWhen(r.Now, now, r.NextFire, r.NextBegin)
+}
+
+// tickWhen makes the server tick at moments of the database's clock. Both clocks' present is given.
+func (t *runTicker) tickWhen(db, local time.Time, moments ...time.Time) {
+	for _, at := range moments {
+		if !at.IsZero() {
+			t.agenda.add(local.Add(max(0, at.Sub(db))), tick)
+		}
+	}
+}
+
+// status adds what the last tick has found.
+func (t *runTicker) status(st *Status) {
+	if found := t.last.Load(); found != nil {
+		st.InRuns, st.Sweeps, st.Runs = true, len(t.proc.Queues()), *found
+	}
+}
+
 // tick returns the job that does what is due for the runs.
 //
 // It also sets the part of rate_per_second that the server may use (X4): its part of the queues that the open run has
@@ -67,7 +94,7 @@ func (t *runTicker) ticked(found runs.TickResult) {
 	case !t.active && found.Open == "":
 		t.agenda[tick] = now.Add(idleTickInterval)
 	}
-	t.agenda.tickWhen(found.Now, now, found.NextFire, found.NextBegin)
+	t.tickWhen(found.Now, now, found.NextFire, found.NextBegin)
 	t.agenda.add(now, claimQueues)
 	t.last.Store(&found)
 }
@@ -88,7 +115,7 @@ const problemInterval = 30 * time.Second
 
 // findProblems returns the job that looks for problems of the runs and the triggers of the task type (R19). Every
 // server looks, because the others may be gone.
-func (t *runTicker) findProblems(alerter *alerter) *job {
+func (t *runTicker) findProblems() *job {
 	t.agenda.add(time.Now().Add(problemInterval), findProblems)
 	var raised []condition.Condition
 	var list []runs.Problem
@@ -103,15 +130,15 @@ func (t *runTicker) findProblems(alerter *alerter) *job {
 		},
 		then: func(ctx context.Context, err error) (more bool) {
 			for _, a := range raised {
-				alerter.told(ctx, a, true, nil)
+				t.alerter.told(ctx, a, true, nil)
 			}
 			if err != nil {
 				return false
 			}
 			for _, p := range list {
-				alerter.episodes.see(p.Condition(), runLooks)
+				t.alerter.episodes.see(p.Condition(), runLooks)
 			}
-			alerter.episodes.checked(runLooks)
+			t.alerter.episodes.checked(runLooks)
 			t.agenda.add(time.Now(), tellAlerts)
 			return len(list) > 0
 		},

@@ -1,5 +1,7 @@
 package manager
 
+import "slices"
+
 // Wake says that there may be new items of a task type, so that this process does not wait for its next look at queues
 // that were empty (X9). A key is the name of a queue. Where queues are numbers, it is the whole number by which the
 // select divides the items: with Mine("id", 1), the id, and with MineHash the Hash of the key. No key means all queues.
@@ -13,8 +15,8 @@ func (m *Manager) Wake(taskType string, keys ...string) {
 		if s.taskType != taskType || session == nil {
 			continue
 		}
-		s.proc.Hint(keys...)       // the processor is made before the first session
-		if session.ticker != nil { // a transaction may have submitted a run (R21)
+		s.proc.Hint(keys...) // the processor is made before the first session
+		if slices.ContainsFunc(session.parts, func(p part) bool { return p.told != nil }) {
 			offer(s.told, struct{}{})
 		}
 	}

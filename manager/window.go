@@ -20,18 +20,36 @@ import (
 // lost in a crash or a move: the new owner would open a window again that had ended, or end one that had not.
 type permitWindow struct {
 	*base
-	started time.Time // of the process, by the database's clock: a window may begin with it
+	started *time.Time // of the process, by the database's clock: a window may begin with it
 
-	window    *cron.Window // nil before update parses it from the settings
+	window    *cron.Window // as update has parsed it from the texts; nil before
+	texts     windowTexts
 	state     atomic.Pointer[cron.WindowState]
 	changesAt time.Time // when the window opens or closes next, by the database's clock; zero: never
+}
+
+// windowTexts are the settings of the window.
+type windowTexts struct{ start, end, timeZone string }
+
+func windowPart(b *base, started *time.Time) part {
+	w := &permitWindow{base: b, started: started}
+	return part{
+		update: w.update, closed: w.closed, changes: w.changes,
+		jobs: map[duty]func() *job{closeWindows: w.closeEmpty}, often: []duty{closeWindows},
+		statistics: func(stats *roster.Statistics) {
+			if state := w.state.Load(); state != nil {
+				stats.NextRunStart, stats.NextRunEnd = state.NextStart, state.NextEnd
+			}
+		},
+	}
 }
 
 // update computes the present state of the window, and when it changes.
 func (w *permitWindow) update(ctx context.Context) {
 	now := w.reg.dbTime(time.Now())
-	if w.window == nil {
-		w.window = w.parse(ctx)
+	s := w.settings
+	if texts := (windowTexts{s.PermitRunStartTime, s.PermitRunEndTime, s.TimeZone}); w.window == nil || texts != w.texts {
+		w.window, w.texts = w.parse(ctx), texts
 	}
 	state := w.window.At(now)
 	w.state.Store(&state)
@@ -50,7 +68,7 @@ func (w *permitWindow) parse(ctx context.Context) *cron.Window {
 		w.logInternal(ctx, err) // Validate has parsed it
 		return nil
 	}
-	return window.From(w.started)
+	return window.From(*w.started)
 }
 
 // changes returns when the window opens or closes next, by the local clock, or the zero time if it never does.
@@ -116,6 +134,3 @@ func (w *permitWindow) closeEmpty() *job {
 		},
 	}
 }
-
-// reset makes the next update parse the window again, after the settings have changed.
-func (w *permitWindow) reset() { w.window = nil }

@@ -364,8 +364,8 @@ var handoverMutants = []mutant{
 	},
 	{
 		"H7", "the proof is forgotten with the session",
-		"newSession", "if !s.memory.Empty() {",
-		"if s.memory = roster.NewMemory(); false {",
+		"historyPart", "h := &historian{base: b, memory: memory}",
+		"memory = roster.NewMemory()\n\th := &historian{base: b, memory: memory}",
 		"TestRestoredBackup",
 	},
 	{

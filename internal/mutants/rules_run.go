@@ -70,8 +70,8 @@ var runMutants = []mutant{
 	},
 	{
 		"R21", "the hint of a submitted run makes no server tick",
-		"Wake", "if session.ticker != nil {",
-		"if false {",
+		"Wake", "return p.told != nil",
+		"return false",
 		"TestHintOfASubmittedRunTicks",
 	},
 	{
@@ -154,7 +154,7 @@ var runMutants = []mutant{
 	},
 	{
 		"R6", "a run that waits for its time begins with the next heartbeat",
-		"after", "r.NextFire, r.NextBegin)",
+		"follow", "r.NextFire, r.NextBegin)",
 		"r.NextFire)",
 		"TestRunThatWaitsForItsTime",
 	},

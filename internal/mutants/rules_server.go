@@ -238,7 +238,7 @@ var serverMutants = []mutant{
 	},
 	{
 		"S16", "a worker sees crashes that the doctor does not find",
-		"checkCrashes", "!most.TooManyCrashes(q.Crashes)",
+		"look", "!most.TooManyCrashes(q.Crashes)",
 		"!most.TooManyCrashes(q.Crashes + 1)",
 		"TestCrashesAreSeenAndEnd",
 	},
