@@ -2,14 +2,15 @@ package center_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/schema"
@@ -19,13 +20,12 @@ import (
 type fenced struct {
 	*testing.T
 	c     *center.Center
-	url   string
 	batch context.Context
 }
 
 func newFenced(t *testing.T, url string) *fenced {
 	t.Helper()
-	f := &fenced{T: t, url: url, c: centertest.Open(t, url, center.Options{})}
+	f := &fenced{T: t, c: centertest.Open(t, url, center.Options{})}
 	_, err := ops.New(f.c).Tasks().Define(t.Context(), "settle", center.Settings{Queues: 1})
 	must(t, err)
 	f.exec("UPDATE schedule_queue SET cur_server = '" + web1 + "', epoch = 7")
@@ -55,8 +55,7 @@ func (f *fenced) mark() string {
 	return "?"
 }
 
-// F1: a statement of ExecFenced has its effect while the server owns the queue under the epoch of the batch, and no
-// effect afterwards, whatever it looks like.
+// F1: a statement of ExecFenced has its effect, whatever it looks like.
 func TestExecFenced(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
@@ -106,78 +105,65 @@ func TestExecFenced(t *testing.T) {
 		if err := center.ExecFenced(f.batch, f.c.DB(), "UPDATE orders SET no_such = 1"); err == nil || center.IsFenced(err) {
 			t.Errorf("a statement that fails: %v", err)
 		}
-		if err := center.ExecFenced(t.Context(), f.c.DB(), change, "x"); !errors.Is(err, center.ErrNoBatch) {
-			t.Errorf("without a batch: %v", err)
-		}
-		f.exec("UPDATE schedule_queue SET epoch = 8")
-		before := f.state()
-		if err := center.ExecFenced(f.batch, f.c.DB(), change, "LATE"); !errors.Is(err, center.ErrFenced) || f.state() != before {
-			t.Errorf("under an old epoch: error %v, state %s", err, f.state())
-		}
 	})
 }
 
-// F1, F3: a change of the owner and a statement of ExecFenced wait for each other: the queue does not change its owner
-// under the statement, and a statement behind the change has no effect.
-func TestExecFencedBesideAChangeOfTheOwner(t *testing.T) {
-	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
-		t.Parallel()
-		f := newFenced(t, url)
-		if f.c.Dialect() == schema.SQLite {
-			t.Skip("SQLite has one lock for all writers")
+// F11: a statement in a data database has its effect only under the epoch that the owner has raised there, and a raise
+// waits for the statement.
+func TestDataExecFenced(t *testing.T) {
+	eachData(t, func(t *testing.T, f dataFixture) {
+		f.exec("CREATE TABLE orders (id INT PRIMARY KEY, state VARCHAR(20) NOT NULL)")
+		f.exec("INSERT INTO orders VALUES (1, 'NEW')")
+		write := func(e center.Entry, state string, id int) error {
+			query := fmt.Sprintf("UPDATE orders SET state = '%s' WHERE id = %d", state, id)
+			return f.d.ExecFenced(f.batch(e, nil), query)
 		}
-		const owner = "UPDATE schedule_queue SET cur_server = '" + web2 + "', epoch = epoch + 1"
-		// The statement waits for its row. Meanwhile the owner cannot change.
-		row := centertest.Begin(t, f.c)
-		f.in(row, "UPDATE orders SET state = 'HELD'")
-		ended := f.start("UPDATE orders SET state = 'FIRST' WHERE id = 1")
-		changed := make(chan error, 1)
-		go func() {
-			_, err := f.c.DB().ExecContext(t.Context(), owner)
-			changed <- err
-		}()
-		f.await(2)
-		must(t, row.Commit())
-		must(t, <-ended)
-		must(t, <-changed)
-		if f.state() != "FIRST" {
-			t.Errorf("the statement before the change: state %s", f.state())
+		want := func(want string) {
+			t.Helper()
+			var got string
+			must(t, f.d.DB().QueryRowContext(t.Context(), "SELECT state FROM orders").Scan(&got))
+			if got != want {
+				t.Errorf("the row has the state %s, want %s", got, want)
+			}
 		}
-		// The change comes first. The statement waits for it.
-		f.exec("UPDATE schedule_queue SET cur_server = '" + web1 + "', epoch = 7")
-		change := centertest.Begin(t, f.c)
-		f.in(change, owner)
-		ended = f.start("UPDATE orders SET state = 'SECOND'")
-		f.await(1)
-		must(t, change.Commit())
-		if err := <-ended; !errors.Is(err, center.ErrFenced) || f.state() != "FIRST" {
-			t.Errorf("the statement behind the change: error %v, state %s", err, f.state())
+		a, b := f.own("A", "0", 7), f.own("B", "0", 8)
+		f.mustBeFenced("before the raise", write(a, "EARLY", 1))
+		f.enter(f.own("A", "0", 7))
+		must(t, write(a, "FIRST", 1))
+		must(t, write(a, "NONE", 2)) // it matches nothing, and the server owns the queue
+		want("FIRST")
+		if f.d.Dialect() != schema.SQLite { // it has one lock for all writers
+			f.raiseBesideStatement(b, func() error { return write(a, "SECOND", 1) })
+			want("SECOND")
 		}
+		f.enter(f.own("B", "0", 8))
+		f.mustBeFenced("after the raise of the next owner", write(a, "LATE", 1))
+		f.mustBeFenced("a statement that matches nothing", write(a, "LATE", 2))
+		must(t, write(b, "NEXT", 1))
+		want("NEXT")
 	})
 }
 
-func (f *fenced) in(tx *sql.Tx, query string) {
+// raiseBesideStatement checks that a raise of the next owner fails while a statement is in progress.
+func (f dataFixture) raiseBesideStatement(next center.Entry, write func() error) {
 	f.Helper()
-	_, err := tx.ExecContext(f.Context(), query)
+	row, err := f.d.DB().BeginTx(f.Context(), nil)
 	must(f.T, err)
-}
-
-// start executes a statement beside the test, which waits for a lock.
-func (f *fenced) start(query string) (ended chan error) {
-	f.Helper()
-	ended = make(chan error, 1)
-	go func() { ended <- center.ExecFenced(f.batch, f.c.DB(), query) }()
-	f.await(1)
-	return ended
-}
-
-// await waits until n sessions wait for locks.
-func (f *fenced) await(n int) {
-	f.Helper()
-	for deadline := time.Now().Add(time.Minute); testdb.Waiting(f.T, f.url, f.c.DB()) < n; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			f.Fatalf("fewer than %d sessions wait for locks", n)
+	defer row.Rollback()
+	_, err = row.ExecContext(f.Context(), "UPDATE orders SET state = 'HELD'")
+	must(f.T, err)
+	ended := make(chan error, 1)
+	go func() { ended <- write() }()
+	for deadline := time.Now().Add(time.Minute); testdb.Waiting(f.T, f.d.Address(), f.d.DB()) == 0; time.Sleep(10 * time.Millisecond) {
+		if len(ended) > 0 || time.Now().After(deadline) {
+			f.Fatal("the statement does not wait for its row")
 		}
 	}
+	var held *roster.HeldError
+	f.own("B", "0", 8)
+	if _, err := f.d.Enter(f.Context(), next); !errors.As(err, &held) {
+		f.Errorf("a raise beside the statement: error %v, want a HeldError", err)
+	}
+	must(f.T, row.Commit())
+	must(f.T, <-ended)
 }

@@ -54,6 +54,7 @@
 //	cases_operate.go        pause and retention
 //	cases_ownsign.go        own_signs expire, alerts, drained servers (S7, S9, H5)
 //	cases_fence.go          the fence and InTx (F1 to F5)
+//	cases_exec_fenced.go    single statements under the fence (F1 to F3)
 //	cases_item*.go          failed items and cursors (F4, X6)
 //	cases_apply.go          settings are compared and applied, task types are deleted
 //	cases_inspect.go        the lists of task types, queues, servers, failed items and events

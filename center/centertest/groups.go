@@ -157,6 +157,9 @@ var groups = map[string]group{
 	"in tx":          {run: testInTx, about: Session},
 	"in tx deadlock": {run: testInTxDeadlock, about: Session},
 
+	// cases_exec_fenced.go
+	"exec fenced": {runURL: testExecFenced, about: Session},
+
 	// cases_item.go, cases_item_moved.go, cases_item_many.go
 	"failed items":         {run: testFailedItems, about: Clock},
 	"item keys":            {run: testItemKeys},

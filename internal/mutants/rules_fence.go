@@ -30,7 +30,25 @@ var fenceMutants = []mutant{
 		"F1", "a statement under the fence has its effect without the queue",
 		"dialect", "CASE COUNT(*) WHEN 1 THEN 1",
 		"CASE COUNT(*) WHEN COUNT(*) THEN 1",
-		"TestExecFenced/postgres",
+		"TestConformance/postgres.*/exec_fenced",
+	},
+	{
+		"F1", "a statement is executed without its fence",
+		"ExecFenced", "err = InTx(ctx, db, execute(ctx, query, args))",
+		"_, err = db.ExecContext(ctx, query, args...)",
+		"TestConformance",
+	},
+	{
+		"F1", "a statement is executed without its fence, after its process stood still",
+		"ExecFenced", "err = InTx(ctx, db, execute(ctx, query, args))",
+		"_, err = db.ExecContext(ctx, query, args...)",
+		"TestScenarios/statement-of-a-process-that-stood-still",
+	},
+	{
+		"F11", "a statement in a data database is executed without its fence",
+		"ExecFenced", "return d.InTx(ctx, execute(ctx, query, args))",
+		"_, err := d.DB().ExecContext(ctx, query, args...)\n\treturn err",
+		"TestDataExecFenced",
 	},
 	{
 		"F1", "a SELECT is executed under the fence, where nobody reads it",
@@ -42,7 +60,7 @@ var fenceMutants = []mutant{
 		"F3", "the owner changes under a statement with its fence",
 		"dialect", "<> '' FOR SHARE OF q), rota_work",
 		"<> ''), rota_work",
-		"TestExecFencedBesideAChangeOfTheOwner/postgres",
+		"TestConformance/postgres.*/exec_fenced",
 	},
 	{
 		"F1", "the fence ignores the owner",
