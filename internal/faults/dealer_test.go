@@ -39,6 +39,7 @@ type dealer struct {
 	c          *center.Center
 	notes      notes
 	work       time.Duration
+	single     bool // it writes a batch by one statement
 	failpoints failpoints
 	calls      atomic.Int64
 	// A call that stops the process waits for the transactions of the others: they would keep their queues from the other
@@ -73,7 +74,7 @@ func idsIn(ctx context.Context, at place, query string, args ...any) (ids []int6
 	return ids, rows.Err()
 }
 
-// Execute does some work outside the database and then marks the items in a fenced transaction. A call with a
+// Execute does some work outside the database and then marks the items under the fence. A call with a
 // failpoint ignores its context, as a careless dealer does. Only the fence protects the items from it.
 func (d *dealer) Execute(ctx context.Context, ids []int64) error {
 	return d.unless(ctx, ids, func(context.Context, []int64) error { return nil })
@@ -99,16 +100,7 @@ func (d *dealer) unless(ctx context.Context, ids []int64, refuse func(context.Co
 	}
 	d.writing.RLock()
 	defer d.writing.RUnlock()
-	write := func(tx *sql.Tx) error {
-		if err := d.write(ctx, tx, b, ids); err != nil {
-			return err
-		}
-		return s.at("commit")
-	}
-	if data := center.DataOf(ctx); data != nil {
-		return data.InTx(ctx, write)
-	}
-	return center.InTx(ctx, d.c.DB(), write)
+	return d.write(ctx, b, ids, s)
 }
 
 // outside takes a random time between 0.5 and 1.5 times the work of the order.
@@ -133,33 +125,76 @@ func (d *dealer) stopAt(s failpoint, point string) error {
 	return s.at(point)
 }
 
-// write marks the items and records the server and the epoch. It counts the effects of older epochs in a statement of
-// its own, because in MySQL a subquery of the INSERT would lock the rows that it reads.
-func (d *dealer) write(ctx context.Context, tx *sql.Tx, b center.Batch, ids []int64) error {
-	q, at := b.Queue, placeOf(d.c, b.Database)
-	var seen int64
-	found, err := d.sweepOf(ctx, tx, b)
-	if err != nil {
-		return err
+// write marks the items under the fence: by one statement that is all of the batch, or in a transaction. A failpoint
+// before a commit needs the latter, and so does what a run reads beside its effects.
+func (d *dealer) write(ctx context.Context, b center.Batch, ids []int64, s failpoint) error {
+	at, data := placeOf(d.c, b.Database), center.DataOf(ctx)
+	if d.single && b.Run == "" && s.point != "commit" && at.Dialect() != schema.TiDB {
+		query, args, err := d.effects(ctx, at.DB(), b, ids)
+		switch {
+		case err != nil:
+			return err
+		case data != nil:
+			return data.ExecFenced(ctx, query, args...)
+		}
+		return center.ExecFenced(ctx, d.c.DB(), query, args...)
 	}
-	err = tx.QueryRowContext(ctx, bind(at, `SELECT COUNT(*) FROM history WHERE queue = ? AND epoch < ?`), q.ID, q.Epoch).
-		Scan(&seen)
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		_, err := tx.ExecContext(ctx, bind(at, `UPDATE items SET done = 1, effects = effects + 1 WHERE id = ?`), id)
+	inTx := func(tx *sql.Tx) error {
+		query, args, err := d.effects(ctx, tx, b, ids)
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, bind(at, `INSERT INTO history (at, server, epoch, queue, item, seen, run, sweep)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`),
-			clock(time.Now()), b.Server, q.Epoch, q.ID, id, seen, b.Run, found)
-		if err != nil {
+		if _, err := tx.ExecContext(ctx, query, args...); err != nil {
+			return err
+		}
+		if at.Dialect() == schema.TiDB { // it has no triggers
+			if err := d.mark(ctx, tx, ids); err != nil {
+				return err
+			}
+		}
+		return s.at("commit")
+	}
+	if data != nil {
+		return data.InTx(ctx, inTx)
+	}
+	return center.InTx(ctx, d.c.DB(), inTx)
+}
+
+func (d *dealer) mark(ctx context.Context, tx *sql.Tx, ids []int64) error {
+	for _, id := range ids {
+		if _, err := tx.ExecContext(ctx, strings.ReplaceAll(markItem, "NEW.item", "?"), id); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// querier is a transaction, or a pool.
+type querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// effects returns the statement that records the server and the epoch for each item, whose trigger marks the items. It
+// counts the effects of older epochs in a statement of its own, because in MySQL a subquery of the INSERT would lock the
+// rows that it reads. Before the statement is as good as under its fence: the older epochs have ended before the server
+// selects, and if it has lost the queue meanwhile, the statement has no effect.
+func (d *dealer) effects(ctx context.Context, tx querier, b center.Batch, ids []int64) (query string, args []any, err error) {
+	q, at := b.Queue, placeOf(d.c, b.Database)
+	found, err := d.sweepOf(ctx, tx, b)
+	if err != nil {
+		return "", nil, err
+	}
+	var seen int64
+	err = tx.QueryRowContext(ctx, bind(at, `SELECT COUNT(*) FROM history WHERE queue = ? AND epoch < ?`), q.ID, q.Epoch).
+		Scan(&seen)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, id := range ids {
+		args = append(args, clock(time.Now()), b.Server, q.Epoch, q.ID, id, seen, b.Run, found)
+	}
+	rows := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?), ", len(ids)), ", ")
+	return bind(at, `INSERT INTO history (at, server, epoch, queue, item, seen, run, sweep) VALUES `+rows), args, nil
 }
 
 // tables returns the statements that create the tables of the dealer. The columns are the same in all databases.
@@ -168,8 +203,8 @@ func tables(kind schema.Dialect) []string {
 		schema.Postgres: "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
 		schema.MySQL:    "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY",
 		schema.SQLite:   "INTEGER PRIMARY KEY AUTOINCREMENT",
-	}[kind]
-	return []string{
+	}[kind.Family()]
+	list := []string{
 		`CREATE TABLE items (id BIGINT NOT NULL PRIMARY KEY, made BIGINT NOT NULL, done INT NOT NULL DEFAULT 0,
 			effects INT NOT NULL DEFAULT 0)`,
 		`CREATE INDEX items_done ON items (done, id)`,
@@ -183,7 +218,22 @@ func tables(kind schema.Dialect) []string {
 		`CREATE TABLE cures (id BIGINT NOT NULL PRIMARY KEY)`,
 		`CREATE TABLE outages (id BIGINT NOT NULL PRIMARY KEY)`,
 	}
+	if kind == schema.TiDB { // it has no triggers
+		return list
+	}
+	return append(list, marking[kind.Family()])
 }
+
+// marking marks the item of each new row of the history, in its statement.
+var marking = map[schema.Dialect]string{
+	schema.Postgres: `CREATE FUNCTION mark_item() RETURNS trigger LANGUAGE plpgsql AS
+		$$ BEGIN ` + markItem + `; RETURN NULL; END $$;
+		CREATE TRIGGER mark_item AFTER INSERT ON history FOR EACH ROW EXECUTE FUNCTION mark_item()`,
+	schema.MySQL:  `CREATE TRIGGER mark_item AFTER INSERT ON history FOR EACH ROW ` + markItem,
+	schema.SQLite: `CREATE TRIGGER mark_item AFTER INSERT ON history BEGIN ` + markItem + `; END`,
+}
+
+const markItem = `UPDATE items SET done = 1, effects = effects + 1 WHERE id = NEW.item`
 
 // bind translates the placeholders of a statement for a database.
 func bind(at place, query string) string {

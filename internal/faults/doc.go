@@ -65,6 +65,9 @@
 // transaction, once it has its fence, counts the effects of older epochs in its queue and stores the number with its
 // own effects. If an older epoch committed later, the numbers would not agree.
 //
+// In half of the plays, which the seed chooses, the workers write a batch by one statement (center.ExecFenced), and
+// count before it. The number is the same: the older epochs have ended before the server selects.
+//
 // For 15 and 16, a transaction that has its fence reads the row of its sweep and the number of upstreams that have not
 // ended. It stores both with its effect.
 //

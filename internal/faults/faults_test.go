@@ -31,6 +31,7 @@ type scenario struct {
 	idle    bool     // no items are supplied during the scenario
 	backlog int      // undone items that the supply keeps in each queue; 0 means few
 	variant variant  // what the dealer can do
+	inTx    bool     // the workers write in transactions; without it, the seed decides whether they use ExecFenced
 
 	pooled  bool                   // a PgBouncer in transaction mode is between the workers and the database
 	galera  bool                   // the database, or that of the items, is a Galera cluster behind a balancer
@@ -131,6 +132,7 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 	s.idleTx, s.reply = sc.idleTx, sc.reply
 	s.pool, s.returns, s.variant, s.backlog = sc.pool, sc.returns, sc.variant, cmp.Or(sc.backlog, sc.variant.backlog())
 	s.review, s.checked = sc.review, sc.checked
+	s.single = !sc.inTx && s.IntN(2) == 0
 	sc.variant.apply(&s.settings)
 	if sc.slow {
 		s.settings.HeartbeatInterval, s.settings.JudgeDeadInterval = 2*time.Second, 10*time.Second

@@ -12,7 +12,7 @@ import (
 var networkScenarios = []scenario{
 	{name: "connections-cut", play: connectionsCut, proxied: true, quick: true},
 	{name: "replies-lost-at-random", play: repliesLostAtRandom, proxied: true, quick: true},
-	{name: "commit-under-way", play: commitUnderWay, proxied: true, quick: true},
+	{name: "commit-under-way", play: commitUnderWay, proxied: true, inTx: true, quick: true},
 	{name: "delays", play: delays, proxied: true},
 	{name: "kill-at-a-distance", play: killAtADistance, proxied: true},
 	{name: "partition-of-one", play: partitionOfOne, proxied: true, quick: true},

@@ -111,7 +111,7 @@ func (s sweeper) Select(ctx context.Context, sel processor.Selection) ([]int64, 
 
 // sweepOf returns the state and the epoch in the run's row of the batch's queue, or "" in mode CONTINUOUS. The fence
 // keeps that row unchanged.
-func (d *dealer) sweepOf(ctx context.Context, tx *sql.Tx, b center.Batch) (string, error) {
+func (d *dealer) sweepOf(ctx context.Context, tx querier, b center.Batch) (string, error) {
 	if b.Run == "" {
 		return "", nil
 	}

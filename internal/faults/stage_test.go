@@ -76,6 +76,7 @@ type scene struct {
 	program   string           // that the next workers run; empty: this one
 	witness   string           // the witness directory of the workers; empty: none
 	variant   variant
+	single    bool          // the workers write a batch by one statement
 	reply     time.Duration // reply_timeout of the workers; 0 means the default
 	review    func(*stage, *History)
 	checked   func(History, []Violation)
@@ -145,7 +146,7 @@ func (s *stage) open() {
 	s.t.Cleanup(func() { s.c.Close() })
 	s.openData(ctx)
 	for _, at := range s.places() {
-		for _, statement := range tables(at.Dialect().Family()) {
+		for _, statement := range tables(at.Dialect()) {
 			if _, err := at.DB().ExecContext(ctx, statement); err != nil {
 				s.t.Fatal(err)
 			}
@@ -245,7 +246,7 @@ func (s workerSteps) launchAs(name string) *worker {
 	files := filepath.Join(s.dir, fmt.Sprintf("worker-%d", len(s.workers)+1))
 	o := order{
 		URL: url, Settings: s.settings, Work: 60 * time.Millisecond, Pool: s.pool, IdleTx: s.idleTx,
-		Witness: s.witness, Name: name, Variant: s.variant, Reply: s.reply,
+		Witness: s.witness, Name: name, Variant: s.variant, Single: s.single, Reply: s.reply,
 	}
 	data := map[string]*testdb.Proxy{}
 	o.Data = s.dataThrough(data)

@@ -30,7 +30,7 @@ var variantScenarios = []scenario{
 	{name: "cursor-kill-before-commit", play: killBeforeCommit, variant: inOrder},
 	{name: "cursor-pause-in-item", play: pauseInItem, variant: inOrder, threads: 1},
 	{name: "cursor-pause-before-commit", play: pauseBeforeCommit, variant: inOrder, threads: 1},
-	{name: "cursor-commit-under-way", play: commitUnderWay, variant: inOrder, proxied: true},
+	{name: "cursor-commit-under-way", play: commitUnderWay, variant: inOrder, proxied: true, inTx: true},
 }
 
 func (v variant) apply(s *manager.Settings) {

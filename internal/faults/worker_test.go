@@ -38,6 +38,7 @@ type order struct {
 	Name     string        // the name for which the worker reserves its queues when it leaves
 	Returns  time.Duration // for how long it reserves them; 0 means not at all
 	Variant  variant       // of the dealer
+	Single   bool          // the dealer writes a batch by one statement
 
 	Data  map[string]string // URLs of data databases by name
 	Reply time.Duration     // reply_timeout; 0 means the default
@@ -70,7 +71,7 @@ func work(text string) (err error) {
 			return err
 		}
 	}
-	d := &dealer{c: c, notes: n, work: o.Work}
+	d := &dealer{c: c, notes: n, work: o.Work, single: o.Single}
 	go d.listen()
 	go n.watchStalls(margin(o.Settings) / 2)
 	go n.watchDisk(margin(o.Settings) / 2)
