@@ -154,7 +154,7 @@ func number(text string) int64 {
 // Execute implements processor.TaskDealer.
 func (d *dealer) Execute(ctx context.Context, items []item) error {
 	b, _ := center.BatchFrom(ctx)
-	call := d.p.w.enter(d.p, d.task, b, items)
+	call := d.p.w.enter(ctx, d.p, d.task, b, items)
 	defer d.p.w.exit(call)
 	if err := d.work(ctx); err != nil {
 		return err
@@ -174,7 +174,7 @@ func (d *dealer) Execute(ctx context.Context, items []item) error {
 		}
 	}
 	if len(fine) > 0 {
-		if err := d.write(ctx, b, fine); err != nil {
+		if err := d.write(d.careless(ctx), b, fine); err != nil {
 			return err
 		}
 	}
@@ -193,13 +193,26 @@ func (d *dealer) work(ctx context.Context) error {
 	for d.p.w.isHung(d.task) && !d.p.link.isDead() && ctx.Err() == nil {
 		time.Sleep(time.Second)
 	}
-	if err := errors.Join(ctx.Err(), d.p.link.stands(ctx)); err != nil {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx = d.careless(ctx)
+	if err := errors.Join(d.p.link.stands(ctx), ctx.Err()); err != nil {
 		return err
 	}
 	if d.p.w.isOut(d.task) {
 		return errors.New("what the task calls is away")
 	}
 	return nil
+}
+
+// careless returns the context of a dealer from the end of its work on. One with a single statement sends that whatever
+// has happened meanwhile, so that only the fence keeps a process from writing that has stood still.
+func (d *dealer) careless(ctx context.Context) context.Context {
+	if d.writes == "exec" {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
 }
 
 // meet returns what an item does instead of being done.
@@ -222,6 +235,12 @@ func (d *dealer) write(ctx context.Context, b center.Batch, items []item) error 
 	data := center.DataOf(ctx)
 	db := d.place(b.Database).DB()
 	switch d.writes {
+	case "exec":
+		query, args := d.statement(run, items)
+		if data != nil {
+			return data.ExecFenced(ctx, query, args...)
+		}
+		return center.ExecFenced(ctx, db, query, args...)
 	case "intx":
 		if data != nil {
 			return data.InTx(ctx, func(tx *sql.Tx) error { return effect(tx) })
@@ -256,8 +275,19 @@ type execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// effect makes the effects of items. None of its statements looks whether an item was done before.
+// effect makes the effects of items, and notes whose they are.
 func (d *dealer) effect(ctx context.Context, tx execer, b center.Batch, run *processor.Run, items []item) error {
+	query, args := d.statement(run, items)
+	_, err := tx.ExecContext(ctx, query, args...)
+	if err == nil && run == nil && d.writes != "plain" {
+		_, err = tx.ExecContext(ctx, `INSERT OR IGNORE INTO sim_effect (task, queue, epoch, server) VALUES (?, ?, ?, ?)`,
+			d.name, b.Queue.ID, b.Queue.Epoch, b.Server)
+	}
+	return err
+}
+
+// statement makes the effects of items. It does not look whether an item was done before.
+func (d *dealer) statement(run *processor.Run, items []item) (query string, args []any) {
 	ids := make([]string, len(items))
 	for n, i := range items {
 		ids[n] = strconv.FormatInt(i.id, 10)
@@ -265,18 +295,12 @@ func (d *dealer) effect(ctx context.Context, tx execer, b center.Batch, run *pro
 	slices.Sort(ids)
 	list := strings.Join(ids, ", ")
 	if run != nil {
-		_, err := tx.ExecContext(ctx, `INSERT INTO sim_swept (task, run_id, id, effects)
-			SELECT task, ?, id, 1 FROM sim_item WHERE task = ? AND id IN (`+list+`)
-			ON CONFLICT DO UPDATE SET effects = effects + 1`, run.ID, d.name)
-		return err
+		return `INSERT INTO sim_swept (task, run_id, id, effects)
+			SELECT task, ?, id, 1 FROM sim_item WHERE task = ? AND id IN (` + list + `)
+			ON CONFLICT DO UPDATE SET effects = effects + 1`, []any{run.ID, d.name}
 	}
-	_, err := tx.ExecContext(ctx, `UPDATE sim_item SET effects = effects + 1,
-		turn = (SELECT COALESCE(MAX(turn), 0) FROM sim_item) + 1 WHERE task = ? AND id IN (`+list+`)`, d.name)
-	if err == nil && d.writes != "plain" {
-		_, err = tx.ExecContext(ctx, `INSERT OR IGNORE INTO sim_effect (task, queue, epoch, server) VALUES (?, ?, ?, ?)`,
-			d.name, b.Queue.ID, b.Queue.Epoch, b.Server)
-	}
-	return err
+	return `UPDATE sim_item SET effects = effects + 1,
+		turn = (SELECT COALESCE(MAX(turn), 0) FROM sim_item) + 1 WHERE task = ? AND id IN (` + list + `)`, []any{d.name}
 }
 
 // Key implements processor.Keyed.

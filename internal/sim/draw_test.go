@@ -161,7 +161,7 @@ var optional = []string{
 func (d *drawing) task(name string, runs int) taskSpec {
 	for {
 		words := []string{
-			d.one("intx", "intx", "fence", "plain"), fmt.Sprintf("queues=%d", 1+d.IntN(6)), "sleep_time_nodata=2s",
+			d.one("intx", "exec", "fence", "plain"), fmt.Sprintf("queues=%d", 1+d.IntN(6)), "sleep_time_nodata=2s",
 			"item_retry=1s", "item_retry_max=5s", "item_max_attempts=3", "queue_retry=1s",
 		}
 		words = append(strings.Fields(dealers[d.IntN(len(dealers))]), words...)

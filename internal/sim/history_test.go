@@ -139,7 +139,7 @@ func (s taskSpec) task() (*task, error) {
 			if err := t.settings.Set(name, strings.ReplaceAll(value, "~", " ")); err != nil {
 				return nil, err
 			}
-		case slices.Contains([]string{"intx", "fence", "plain"}, word):
+		case slices.Contains([]string{"intx", "exec", "fence", "plain"}, word):
 			t.writes = word
 		case word == "peeks":
 			t.peeks = true

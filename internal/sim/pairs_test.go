@@ -82,7 +82,7 @@ func optionOf(word string) string {
 // allFeatures returns what a history may have.
 func allFeatures() []string {
 	list := []string{
-		"Keyed", "Paged", "Ordered", "Discarder", "Cursored", "SetSelector", "intx", "fence", "plain", "mode=RUN", "every", "after",
+		"Keyed", "Paged", "Ordered", "Discarder", "Cursored", "SetSelector", "intx", "exec", "fence", "plain", "mode=RUN", "every", "after",
 		"database",
 		"returns", "retention", "judge_dead_interval", "start", "kill", "leave", "stop", "link delay", "link lose", "link reply", "link abort",
 		"link cut", "clock", "clock, by days", "restore", "out", "down", "edit", "others", "other",

@@ -28,7 +28,7 @@ type task struct {
 	env      string   // its environment: that of the first processes is empty
 	words    []string // of the history: what offers and writes say
 	offers   processor.Capabilities
-	writes   string // intx, fence or plain
+	writes   string // intx, exec, fence or plain
 	peeks    bool   // it is a Peeker
 	counts   bool   // it is a Backlogger
 	settings manager.Settings
@@ -84,6 +84,7 @@ type world struct {
 
 // call is an Execute under way.
 type call struct {
+	ctx   context.Context
 	p     *process
 	task  *task
 	batch center.Batch
@@ -149,9 +150,10 @@ func (w *world) isHung(t *task) bool {
 }
 
 // enter notes the begin of a call. No other process may execute one of its items: each trusts that it owns the queue.
-// A process that stands still, or has been killed, is not executing.
-func (w *world) enter(p *process, t *task, b center.Batch, items []item) *call {
-	c := &call{p: p, task: t, batch: b}
+// A process that stands still, or has been killed, is not executing. A careless call whose context has ended trusts
+// nothing any more.
+func (w *world) enter(ctx context.Context, p *process, t *task, b center.Batch, items []item) *call {
+	c := &call{ctx: ctx, p: p, task: t, batch: b}
 	for _, i := range items {
 		c.items = append(c.items, i.id)
 	}
@@ -159,6 +161,9 @@ func (w *world) enter(p *process, t *task, b center.Batch, items []item) *call {
 	defer w.mu.Unlock()
 	for other := range w.calls {
 		if other.task != t || other.p == p || !other.p.alive.Load() || other.batch.Run != b.Run || other.p.link.isStopped() {
+			continue
+		}
+		if t.writes == "exec" && other.ctx.Err() != nil {
 			continue
 		}
 		for _, id := range c.items {
