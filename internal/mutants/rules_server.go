@@ -321,6 +321,12 @@ var serverMutants = []mutant{
 		"TestConformanceWithoutConstraints",
 	},
 	{
+		"S13", "a value that cannot be read stops the other task types of a process",
+		"readReplies", "sqldb.Scan[row](rows)\n",
+		"sqldb.Scan[row](rows)\n\t\tif unreadable != nil {\n\t\t\treturn unreadable\n\t\t}\n",
+		"TestHostileRowsStopNoOtherTask",
+	},
+	{
 		"S13", "a task type whose row cannot be read is worked",
 		"readReplies", "p.Paused || unreadable != nil",
 		"p.Paused",
