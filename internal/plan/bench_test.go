@@ -8,8 +8,8 @@ import (
 	"github.com/dutyrota/rota/internal/plan/plantest"
 )
 
-// The servers have equal weights, different weights, or all rules apply: weights, labels, zones, shares that are
-// rounded up first, queues elsewhere, and a pin of each hundredth queue. With load, the loads of the queues change,
+// The servers have equal weights, different weights, or all rules apply: weights, labels, zones,
+// queues elsewhere, and a pin of each hundredth queue. With load, the loads of the queues change,
 // too.
 func BenchmarkPlan(b *testing.B) {
 	for _, size := range []struct{ queues, servers int }{{100, 10}, {10_000, 1_000}, {100_000, 10_000}} {
@@ -35,7 +35,7 @@ func applyRules(r *plantest.Roster) {
 	for i := range r.Servers {
 		s := &r.Servers[i]
 		s.Labels = plan.Labels{"zone": fmt.Sprint("z", i%3), "disk": []string{"ssd", "nvme", "hdd"}[i%5%3]}
-		s.RoundedUp, s.Elsewhere = i%2 == 0, i%11
+		s.Elsewhere = i % 11
 	}
 	r.Limits = plan.Limits{QueuesPerServer: 100, Servers: len(r.Servers) - 1, Spread: "zone"}
 	r.Limits.Require, _ = plan.ParseSelector("disk=ssd|nvme")
@@ -87,28 +87,6 @@ func BenchmarkPlanByLoadOfAMassJoin(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				plan.Plan(r.Queues, r.Servers, r.Limits)
-			}
-		})
-	}
-}
-
-// Half of the processes have all queues of 20 task types: a worst case, in which thousands of queues move.
-func BenchmarkBalanceTotals(b *testing.B) {
-	for _, processes := range []int{10, 100, 1_000} {
-		b.Run(fmt.Sprintf("20x%d", processes), func(b *testing.B) {
-			f := fleet{}
-			for range 20 {
-				f.tasks = append(f.tasks, &plantest.Roster{Queues: plantest.Numbered(0, processes/2)})
-			}
-			for i := range processes {
-				f.join(fmt.Sprintf("P%04d", i), 1, all)
-			}
-			for _, r := range f.tasks {
-				rebalance(b, r)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				plan.BalanceTotals(f.input())
 			}
 		})
 	}

@@ -47,9 +47,12 @@ func (p *planning) flowQuotas() []quota {
 	f := newFlow(p.roster)
 	f.even(f.relief)
 	f.place()
-	for again := true; again; again = f.choose() {
-		f.even(f.gain)
-		for f.saveMove() || f.saveOne() {
+	f.even(f.gain)
+	for f.saveMove() || f.saveOne() {
+		continue
+	}
+	if t := totalsOf(p.roster); t != nil && !f.displaces() {
+		for f.evenTotals(t) {
 			continue
 		}
 	}
@@ -239,10 +242,10 @@ func (f *flow) giveSurplus(gain func(from, to int) int) {
 	}
 }
 
-// choose makes the choice of BalanceTotals (P15). Suppose that A has three rows and B two, with the same weight in the
-// same zone, and that B is to be rounded up and A is not. Then A gives B a row that any server may get, and the plan is
-// as even as before. choose does so for each such server, and reports whether there was one.
-func (f *flow) choose() (chose bool) {
+// evenTotals lets servers swap their numbers where that makes the totals of the processes more even (P15). Suppose that
+// A has three rows and B two, with the same weight in the same zone. If any server may get one of A's rows, A can give
+// it to B, and the plan is as even as before. It reports whether there were such servers.
+func (f *flow) evenTotals(t *totals) (changed bool) {
 	free := f.splits[len(f.splits)-1]
 	if len(free.servers) < len(f.has) {
 		return false
@@ -251,21 +254,24 @@ func (f *flow) choose() (chose bool) {
 		amount
 		zone int
 	}
-	up := map[kind][]int{}
+	total := func(s int) amount { return t.of(s, f.has[s].queues) }
+	givers := map[kind][]int{}
 	for s, has := range f.has {
-		if !f.servers[s].RoundedUp && free.n[s] > 0 {
+		if free.n[s] > 0 {
 			k := kind{has, f.zones[s]}
-			up[k] = append(up[k], s)
+			givers[k] = append(givers[k], s)
 		}
 	}
-	for s, has := range f.has {
-		k := kind{amount{has.queues + 1, has.weight}, f.zones[s]}
-		if list := up[k]; f.servers[s].RoundedUp && f.hasRoom(s) && len(list) > 0 {
-			up[k] = list[1:]
-			f.give(free, list[0], -1)
-			f.give(free, s, 1)
-			chose = true
+	for to, has := range f.has {
+		k := kind{amount{has.queues + 1, has.weight}, f.zones[to]}
+		if list := givers[k]; f.hasRoom(to) && len(list) > 0 {
+			from := slices.MaxFunc(list, func(a, b int) int { return total(a).gives().compare(total(b).gives()) })
+			if f.has[from].queues == k.queues && t.evens(total(from), total(to)) {
+				f.give(free, from, -1)
+				f.give(free, to, 1)
+				changed = true
+			}
 		}
 	}
-	return chose
+	return changed
 }

@@ -4,12 +4,10 @@ import "slices"
 
 // standing is what a server has after it took a row, or before it gave one. Suppose that A has three rows and B two,
 // with the same weight in the same zone. A before it gives one and B after it took one have the same standing: three
-// rows. So the two may swap their numbers, and the sum of the squares, the zones and the servers that are rounded up
-// first stay as they are.
+// rows. So the two may swap their numbers, and the sum of the squares and the zones stay as they are.
 type standing struct {
 	zone       int
 	weightless bool
-	up         bool
 	change     fraction // of the sum
 }
 
@@ -38,7 +36,7 @@ func newSaving(f *flow) *saving {
 	v := &saving{nodes: len(f.has) + len(f.splits)}
 	numbers := map[standing]int{}
 	node := func(s int, change fraction) int {
-		k := standing{f.zones[s], f.weights[s] == 0, f.servers[s].RoundedUp, change.reduced()}
+		k := standing{f.zones[s], f.weights[s] == 0, change.reduced()}
 		if _, there := numbers[k]; !there {
 			numbers[k] = v.nodes
 			v.nodes++
@@ -103,7 +101,7 @@ func (v *saving) cycle() (steps []saveStep) {
 
 // saveMove undoes moves that the evenness does not need. It reports whether there were some.
 func (f *flow) saveMove() bool {
-	if !slices.ContainsFunc(f.splits, (*split).displaces) {
+	if !f.displaces() {
 		return false
 	}
 	steps := newSaving(f).cycle()
@@ -115,19 +113,20 @@ func (f *flow) saveMove() bool {
 	return len(steps) > 0
 }
 
-// displaces reports whether a server owns a row that it does not keep. Without one, no move can be saved.
-func (g *split) displaces() bool {
-	for k := range g.servers {
-		if g.n[k] < g.own[k] {
-			return true
+// displaces reports whether a server owns a row that it may keep and does not. Without one, no move can be saved.
+func (f *flow) displaces() bool {
+	return slices.ContainsFunc(f.splits, func(g *split) bool {
+		for k := range g.servers {
+			if g.n[k] < g.own[k] {
+				return true
+			}
 		}
-	}
-	return false
+		return false
+	})
 }
 
 // saveOne undoes the move of one row with which the servers are no more even than without it. saveMove finds such a
-// move only between two servers of one zone, if both are rounded up first or neither is: with more than one row, the
-// sums of two zones do not add up.
+// move only between two servers of one zone: with more than one row, the sums of two zones do not add up.
 func (f *flow) saveOne() bool {
 	for _, g := range f.splits {
 		for k, from := range g.servers {
@@ -135,8 +134,7 @@ func (f *flow) saveOne() bool {
 				continue
 			}
 			for l, to := range g.servers {
-				chosen := f.servers[to].RoundedUp && !f.servers[from].RoundedUp
-				if g.n[l] > g.own[l] && !chosen && f.gain(to, from) == 0 {
+				if g.n[l] > g.own[l] && f.gain(to, from) == 0 {
 					f.give(g, l, -1)
 					f.give(g, k, 1)
 					return true

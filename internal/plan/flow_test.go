@@ -245,13 +245,12 @@ func TestPlanMovesNoRowForNothing(t *testing.T) {
 	}
 }
 
-// P7, P15: B has more queues than its limit, because none of the others has room. C is to be rounded up, and gets none
-// of them all the same.
-func TestPlanRoundsUpWithinTheLimit(t *testing.T) {
+// P7, P15: B has more queues than its limit, because none of the others has room. The process of C has fewer queues of
+// all task types, and gets none of them all the same.
+func TestPlanEvensTotalsWithinTheLimit(t *testing.T) {
 	r := plantest.Roster{Queues: plantest.Numbered(0, 5), Limits: plan.Limits{QueuesPerServer: 2}}
 	r.Join("B", "C")
-	r.Servers[0].HungQueues = []string{"0"}
-	r.Servers[1].RoundedUp = true
+	r.Servers[0].HungQueues, r.Servers[0].Elsewhere = []string{"0"}, 9
 	want := []string{"C", "C", "B", "B", "B"}
 	for i, owner := range want {
 		r.Queues[i].Owner = owner

@@ -41,18 +41,11 @@ type Server struct {
 	// server of weight 0 gets only queues that no server with a weight may get, or has room for. If no eligible server
 	// has a weight, all count alike.
 	Weight int
-	// Process is the id of the server's process, which has a server for each of its task types. Empty means that it is
-	// not known. Only BalanceTotals uses it.
-	Process string
-	// RoundedUp says that the server's share is rounded up before those of others, by a result of BalanceTotals (P15).
-	// It does not count if limits choose which servers get queues: a server that then has none would lose its place to
-	// another.
-	RoundedUp bool
 	// New says that the server registered a short time ago. It then gets its part of the load at once (P16), also in a
 	// plan that repeats one which skipped rows (L5).
 	New bool
-	// Elsewhere is how many queues of other task types the server's process has. Of two servers that are otherwise
-	// alike, the one with less for its weight gets a queue without an owner (P15).
+	// Elsewhere is how many queues of other task types the server's process has. Of two servers that may have the queue
+	// that is left over, the one whose process has less of all task types for its weight gets it (P15).
 	Elsewhere int
 	// HungQueues are the queues that the server must not get, because calls of a former session of its process are
 	// still in flight for them (P9).

@@ -61,6 +61,11 @@ func divide(r *roster, owners []int) *rounding {
 	d.open = slices.DeleteFunc(d.open, func(s int) bool { return d.parts[s] == 0 })
 	slices.SortStableFunc(d.open, d.compare)
 	d.roundUp(left)
+	if t := totalsOf(r); t != nil && d.settled() {
+		for d.evenTotals(t) {
+			continue
+		}
+	}
 	return d
 }
 
@@ -126,10 +131,10 @@ func (d *rounding) roundUp(left int) {
 	}
 }
 
-// compare puts a server first that is to be rounded up (P15), then one that owns more than its share rounded down,
-// because that saves a move: of nine queues on two servers, the one that owns five keeps them. Of the others, the one
-// with the larger remainder comes first, then the one whose process has less of other task types for its weight (P15),
-// then the one that owns more, and then the older one, as the servers are sorted.
+// compare puts a server first that owns more than its share rounded down, because that saves a move: of nine queues on
+// two servers, the one that owns five keeps them. Of the others, the one with the larger remainder comes first, then
+// the one whose process has less of other task types for its weight (P15), then the one that owns more, and then the
+// older one, as the servers are sorted.
 func (d *rounding) compare(s, t int) int {
 	return cmp.Or(d.compareGain(s, t), d.parts[t]-d.parts[s],
 		d.elsewhere(s).compare(d.elsewhere(t)), d.owned[t]-d.owned[s])
@@ -137,8 +142,58 @@ func (d *rounding) compare(s, t int) int {
 
 // compareGain compares by what goes before the remainders, of servers and of zones.
 func (d *rounding) compareGain(s, t int) int {
-	return cmp.Or(compareTrue(d.servers[s].RoundedUp, d.servers[t].RoundedUp),
-		compareTrue(d.owned[s] > d.shares[s], d.owned[t] > d.shares[t]))
+	return compareTrue(d.owned[s] > d.shares[s], d.owned[t] > d.shares[t])
+}
+
+// settled reports whether no server is to give a queue.
+func (d *rounding) settled() bool {
+	for s, n := range d.owned {
+		if n > d.size(s) {
+			return false
+		}
+	}
+	return true
+}
+
+// evenTotals rounds up other servers, where that makes the totals of the processes more even (P15) and leaves each zone
+// its part (P14). It reports whether there was such a server.
+func (d *rounding) evenTotals(t *totals) (changed bool) {
+	var givers []int
+	takers := make([][]int, len(d.byZone))
+	for _, s := range d.open {
+		if d.up[s] {
+			givers = append(givers, s)
+		} else {
+			takers[d.zones[s]] = append(takers[d.zones[s]], s)
+		}
+	}
+	total := func(s int) amount { return t.of(s, d.size(s)) }
+	slices.SortStableFunc(givers, func(a, b int) int { return total(b).gives().compare(total(a).gives()) })
+	for _, list := range takers {
+		slices.SortStableFunc(list, func(a, b int) int { return total(a).takes().compare(total(b).takes()) })
+	}
+	for _, from := range givers {
+		to := none
+		for zone, list := range takers {
+			if len(list) > 0 && d.mayPass(d.zones[from], zone) &&
+				(to == none || total(list[0]).takes().compare(total(to).takes()) < 0) {
+				to = list[0]
+			}
+		}
+		if to == none || !t.evens(total(from), total(to)) {
+			continue
+		}
+		a, b := &d.byZone[d.zones[from]], d.zones[to]
+		a.up, d.byZone[b].up, takers[b] = a.up-1, d.byZone[b].up+1, takers[b][1:]
+		d.up[from], d.up[to], changed = false, true, true
+	}
+	return changed
+}
+
+// mayPass reports whether a server of one zone may be rounded up and not one of another.
+func (d *rounding) mayPass(from, to int) bool {
+	a, b := d.byZone[from], d.byZone[to]
+	return from == to || (a.up-1)*d.whole > a.parts-d.whole && (b.up+1)*d.whole < b.parts+d.whole
 }
 
 // compareTrue puts what is true first.

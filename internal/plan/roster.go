@@ -125,7 +125,6 @@ func (l Limits) chosen(servers []Server, owned map[string]int, absent int) (list
 	for _, s := range servers {
 		n := len(list) + absent
 		if within(n, l.InFlight) && within(n, l.Servers) && within(ofHost[s.Host], l.ServersPerHost) {
-			s.RoundedUp = false
 			list = append(list, s)
 			ofHost[s.Host]++
 		}

@@ -215,7 +215,7 @@ func (e end) broken(id, from, to string) plan.Rule {
 			return plan.Balance
 		}
 	}
-	return ruleIf(b.RoundedUp && !a.RoundedUp, plan.Totals)
+	return ruleIf(worse(a.Elsewhere+e.owned[from], b.Elsewhere+e.owned[to], e.weights[from], e.weights[to]) > 0, plan.Totals)
 }
 
 func ruleIf(breaks bool, rule plan.Rule) plan.Rule {
