@@ -168,9 +168,9 @@ const unservedText = "no worker has served the task type for longer than judge_d
 // auditPause is how long an audit waits while the process audits another task type.
 const auditPause = 100 * time.Millisecond
 
-// audit returns the job that repairs rows that were edited by hand or written while the clock was ahead (S17), evens
-// the totals of the processes (P15), deletes old rows, reminds of lost history (H8), and looks for task types that have
-// no server, once per audit interval and roster (S4).
+// audit returns the job that repairs rows that were edited by hand or written while the clock was ahead (S17), deletes
+// old rows, reminds of lost history (H8), and looks for task types that have no server, once per audit interval and
+// roster (S4).
 func (p *planner) audit(r heartbeatReply) *job {
 	if !offer(p.auditing, struct{}{}) { // another task type's; to wait in the job would hold up hand-overs
 		p.agenda.add(time.Now().Add(auditPause), audit)
@@ -191,9 +191,6 @@ func (p *planner) audit(r heartbeatReply) *job {
 				return err
 			}
 			if _, err = p.roster.Engine().Scheduler.CorrectTriggers(ctx, p.taskType); err != nil {
-				return err
-			}
-			if err = planner.BalanceTotals(ctx); err != nil {
 				return err
 			}
 			if loss, lost, err = p.roster.Roster().Loss(ctx); err != nil {

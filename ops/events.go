@@ -48,7 +48,6 @@ const (
 	EventWeight        = roster.EventWeight
 	EventPlanner       = roster.EventPlanner
 	EventReserved      = roster.EventReserved
-	EventTotals        = roster.EventTotals
 	EventPinned        = roster.EventPinned
 	EventHistory       = roster.EventHistory
 )

@@ -195,8 +195,8 @@ func (q *Queues) readPlanInput(ctx context.Context, taskType string, byLoad bool
 		return in, err
 	}
 	in.queues, in.limits, in.elsewhere = now.Queues, now.Limits, map[string]int{}
-	for _, s := range now.Servers {
-		in.elsewhere[s.Process] = s.Elsewhere
+	for i, s := range in.servers {
+		in.elsewhere[s.Process] = now.Servers[i].Elsewhere
 	}
 	return in, in.readLoads(ctx, r, byLoad)
 }

@@ -78,9 +78,7 @@ type ServerRecord struct {
 	PlannerVersion    int64      `json:"planner_version"` // the rules of the planner that its program knows (P11)
 	// the id that the servers of one process share, one for each task type
 	Process string `json:"process"`
-	// RoundedUp: its share is rounded up before those of others, so that the totals of the processes are equal.
-	RoundedUp bool   `json:"rounded_up"`
-	Name      string `json:"name"` // of its process, which a later process has again; empty: none
+	Name    string `json:"name"` // of its process, which a later process has again; empty: none
 	// the lock file that its process holds until it ends (S15); empty: none
 	Witness string `json:"witness"`
 	// HungQueues are queues that it does not get, because calls of its process's former session are in flight for them

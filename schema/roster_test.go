@@ -162,7 +162,7 @@ func TestIdentifiersHaveTheirCollation(t *testing.T) {
 				WHERE table_name LIKE 'schedule%' AND column_name IN ('task_type', 'own_sign', 'queue_id', 'uuid', 'item_key', 'beat_token',
 				'cur_server', 'req_server', 'from_server', 'to_server', 'last_assign_server', 'name', 'trigger_id', 'target', 'upstream',
 				'run_id', 'run_key', 'root_run_id', 'trigger_name', 'backfill_id', 'upstream_run_id', 'server', 'witness', 'reserved_for',
-				'process', 'balanced_by') ORDER BY 1`)
+				'process') ORDER BY 1`)
 			if !slices.Equal(got, []string{want}) {
 				t.Errorf("collations: %q, want %s", got, want)
 			}

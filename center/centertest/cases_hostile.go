@@ -146,7 +146,6 @@ func (r timeSteps) hostileSteps(good *fixture) (failures []string) {
 	try("rebalance", err)
 	_, err = c.Engine().Scheduler.Tick(ctx, good.task)
 	try("tick", err)
-	try("totals", planner.BalanceTotals(ctx))
 	_, err = c.Roster().Unserved(ctx)
 	try("look for unserved task types", err)
 	client := ops.New(c)

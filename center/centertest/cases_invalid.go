@@ -32,7 +32,7 @@ func testConstraints(t *testing.T, c *center.Center) {
 			{"schedule_task_type", "mode", "'SOMETIMES'"},
 		}
 		if c.Dialect() != schema.Postgres { // it has a type for booleans
-			refused = append(refused, []struct{ table, column, value string }{{"schedule_task_running", "paused", "2"}, {"schedule_server", "rounded_up", "-1"}, {"schedule_task_type", "coalesce_runs", "2"}}...)
+			refused = append(refused, []struct{ table, column, value string }{{"schedule_task_running", "paused", "2"}, {"schedule_task_type", "coalesce_runs", "2"}}...)
 		}
 		if c.Dialect() == schema.SQLite { // it keeps values of any type
 			refused = append(refused, []struct{ table, column, value string }{{"schedule_task_running", "paused", "'yes'"}, {"schedule_server", "weight", "1.5"}, {"schedule_queue", "queue_index", "'first'"}}...)
@@ -187,13 +187,12 @@ func testUnreadableFlags(t *testing.T, c *center.Center, value string) {
 	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A", "B")
 	r.execUnchecked("UPDATE schedule_task_type SET coalesce_runs = %s WHERE task_type = '%s'", value, r.task)
-	r.execUnchecked("UPDATE schedule_server SET rounded_up = %s WHERE uuid = '%s'", value, r.uuid("B"))
 	_, err := ops.New(c).Tasks().Define(t.Context(), r.task, center.Settings{Queues: 2})
 	r.must(err)
 	_, err = ops.New(c).Servers().List(t.Context(), ops.ServerFilter{TaskType: r.task})
 	r.must(err)
 	r.wantUnharmed()
-	r.wantFound("coalesce_runs (", "rounded_up (")
+	r.wantFound("coalesce_runs (")
 }
 
 func testUnreadableNumbers(t *testing.T, c *center.Center, value string) {

@@ -62,7 +62,6 @@ var inside = map[string]string{
 	"schedule_task_running.resizing":           "a list of names of queues",
 	"schedule_task_running.skipped":            "a list of names of queues",
 	"schedule_task_running.last_assign_server": "the uuid of a server",
-	"schedule_environment.balanced_by":         "the uuid of a server",
 	"schedule_environment.lost_task":           "the name of a task type",
 	"schedule_environment.lost_report":         "made of the names of queues and servers",
 	"schedule_server.uuid":                     "made of the host's name and random digits",

@@ -21,7 +21,7 @@ const ahead = "{ago -17280000000}" // 200 days
 // TimesKept are the columns whose times stay as they are: what a person, a schedule or the data says, what the next
 // heartbeat overwrites, and what the proofs of lost history compare.
 var TimesKept = []string{
-	"schedule_environment.balanced_at", "schedule_environment.history_since", "schedule_backlog.oldest_at",
+	"schedule_environment.history_since", "schedule_backlog.oldest_at",
 	"schedule_trigger.start_at", "schedule_trigger.end_at", "schedule_run.scheduled_at", "schedule_run.slot_end_at", "schedule_run.not_before",
 	"schedule_run.end_before", "schedule_backfill.start_at", "schedule_backfill.from_at", "schedule_backfill.to_at",
 	"schedule_backfill.next_slot_at", "schedule_server.heartbeat_time", "schedule_server.watching_since",

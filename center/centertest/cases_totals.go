@@ -1,24 +1,32 @@
 package centertest
 
 import (
+	"database/sql"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
 )
 
 // testTotals checks that the processes have equal numbers of queues of all task types. Each case has an environment of its
 // own, because its processes serve no other task types.
 func testTotals(t *testing.T, c *center.Center) {
-	in := func(t *testing.T, ownSign string) *center.Center {
+	// environment returns a task type with so many queues in an environment with a row, which the first audit inserts.
+	environment := func(t *testing.T, ownSign string, queues int) *fixture {
 		t.Helper()
 		other, err := c.In(ownSign)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return other
+		r := newFixture(t, other, center.Settings{Queues: queues})
+		r.exec("INSERT INTO schedule_environment (own_sign) VALUES ('%s')", ownSign)
+		return r
 	}
 	join := func(r *fixture, names ...string) {
 		for _, name := range names {
@@ -27,25 +35,19 @@ func testTotals(t *testing.T, c *center.Center) {
 			r.rebalance(name)
 		}
 	}
-	balance := func(r *fixture) {
-		r.exec("UPDATE schedule_environment SET balanced_at = NULL WHERE own_sign = '%s'", r.c.OwnSign())
-		r.must(r.c.Roster().Planner(r.task, r.uuid("A")).BalanceTotals(r.Context()))
-	}
-	// pair returns two task types of one queue that the first of two processes has.
+	// pair returns two task types of one queue, which the first of two processes has.
 	pair := func(t *testing.T, ownSign string) (one, two *fixture) {
-		one = newFixture(t, in(t, ownSign), center.Settings{Queues: 1})
+		one = environment(t, ownSign, 1)
 		two = one.sibling("b")
 		two.define(center.Settings{Queues: 1})
-		for _, r := range []*fixture{one, two} {
-			join(r, "A", "B")
-			r.wantOwners("A")
-		}
-		balance(one) // inserts the row
+		join(one, "A")
+		join(two, "A")
 		return one, two
 	}
 	t.Run("P15 a process with fewer queues elsewhere gets the spare queue", func(t *testing.T) {
 		one, two := pair(t, "elsewhere")
-		two.exec("UPDATE schedule_queue SET cur_server = NULL WHERE task_type = '%s'", two.task)
+		join(two, "B")
+		two.exec("UPDATE schedule_queue SET cur_server = NULL, req_server = NULL WHERE task_type = '%s'", two.task)
 		two.exec("UPDATE schedule_task_running SET membership_version = membership_version + 1 WHERE task_type = '%s'", two.task)
 		two.rebalance("A")
 		one.wantOwners("A")
@@ -71,78 +73,88 @@ func testTotals(t *testing.T, c *center.Center) {
 			t.Errorf("the plan made %v, and planning again makes %v", first, again)
 		}
 	})
-	t.Run("P15 queues move until the totals are equal", func(t *testing.T) {
+	t.Run("P15 a process that joins gets its part of task types of one queue", func(t *testing.T) {
 		one, two := pair(t, "move")
-		balance(one)
-		one.rebalance("B")
-		two.rebalance("B")
+		join(one, "B")
 		one.wantOwners("A>B")
-		two.wantOwners("A")
+		join(two, "B")
+		two.wantOwners("A") // B is to have the queue of the other task type
 		moves := one.preview(ops.Scenario{})
 		if !slices.ContainsFunc(moves, func(m string) bool { return strings.Contains(m, "the totals of the processes") }) {
 			t.Errorf("the preview says %v", moves)
 		}
-		events, err := ops.New(one.c).Events().List(t.Context(), ops.EventFilter{TaskType: one.task, Kind: ops.EventTotals}, 10)
-		one.must(err)
-		if len(events) != 1 || events[0].Actor != one.uuid("A") || !strings.HasPrefix(events[0].Reason, "1 share is rounded up") {
-			t.Errorf("events %+v", events)
-		}
 		one.release("A", one.handover("0", "B"))
-		balance(one)
-		one.rebalance("B")
-		two.rebalance("B")
+		one.rebalanceAlways("B")
+		two.rebalanceAlways("B")
 		one.wantOwners("B")
 		two.wantOwners("A")
 	})
-	t.Run("P15 one server, once per audit interval", func(t *testing.T) {
-		one, _ := pair(t, "turn")
-		balance(one)
-		version := one.readInt("SELECT version FROM schedule_environment WHERE own_sign = 'turn'")
-		if version != 1 {
-			t.Errorf("the version is %d after one move, want 1", version)
-		}
-		one.exec("UPDATE schedule_server SET rounded_up = FALSE WHERE own_sign = 'turn'")
-		one.must(one.c.Roster().Planner(one.task, one.uuid("B")).BalanceTotals(t.Context()))
-		if n := one.readInt("SELECT COUNT(*) FROM schedule_server WHERE own_sign = 'turn' AND rounded_up"); n != 0 {
-			t.Errorf("a server balances right after another")
-		}
-	})
-	t.Run("P15 of two servers that balance at the same time, one writes", func(t *testing.T) {
-		one, _ := pair(t, "race")
-		planner := one.c.Roster().Planner(one.task, one.uuid("A"))
-		first, err := planner.ChooseRoundingUp(t.Context())
-		one.must(err)
-		one.exec("UPDATE schedule_environment SET balanced_at = NULL WHERE own_sign = 'race'")
-		second, err := planner.ChooseRoundingUp(t.Context())
-		one.must(err)
-		one.must(planner.WriteRoundingUp(t.Context(), first))
-		one.exec("UPDATE schedule_server SET rounded_up = FALSE WHERE own_sign = 'race'")
-		one.exec("UPDATE schedule_task_running SET membership_version = membership_version - 1 WHERE task_type = '%s'", one.task)
-		one.must(planner.WriteRoundingUp(t.Context(), second))
-		if n := one.readInt("SELECT COUNT(*) FROM schedule_server WHERE own_sign = 'race' AND rounded_up"); n != 0 {
-			t.Errorf("both write")
-		}
-	})
-	t.Run("P15 a task type that has changed meanwhile stays as it is", func(t *testing.T) {
-		one, _ := pair(t, "changed")
-		planner := one.c.Roster().Planner(one.task, one.uuid("A"))
-		choice, err := planner.ChooseRoundingUp(t.Context())
-		one.must(err)
-		join(one, "C")
-		one.must(planner.WriteRoundingUp(t.Context(), choice))
-		if n := one.readInt("SELECT COUNT(*) FROM schedule_server WHERE own_sign = 'changed' AND rounded_up"); n != 0 {
-			t.Errorf("a choice is written after another server has joined")
-		}
-	})
-	t.Run("P15 a server that an operator pauses is not rounded up any more", func(t *testing.T) {
-		one, _ := pair(t, "pause")
-		balance(one)
-		one.rebalance("B")
-		one.release("A", one.handover("0", "B"))
-		one.must(one.c.Roster().Operator("ann").PauseServer(t.Context(), one.uuid("B"), true))
-		one.wantOwners("B>A")
-		one.release("B", one.handover("0", "A"))
-		one.must(one.c.Roster().Operator("ann").PauseServer(t.Context(), one.uuid("B"), false))
+	t.Run("P15 an audit evens the totals, and inserts the row of the environment", func(t *testing.T) {
+		one, _ := pair(t, "audit")
+		one.exec("DELETE FROM schedule_environment WHERE own_sign = 'audit'")
+		join(one, "B")
 		one.wantOwners("A")
+		one.exec("UPDATE schedule_task_running SET audited_at = NULL WHERE task_type = '%s'", one.task)
+		_, err := one.c.Roster().Planner(one.task, one.uuid("A")).Audit(t.Context())
+		one.must(err)
+		one.wantOwners("A>B")
+	})
+	t.Run("P15 moves for the totals wait while another transaction makes some", func(t *testing.T) {
+		if !needsRowLocks(t, c) {
+			return
+		}
+		one, _ := pair(t, "wait")
+		tx, err := one.c.DB().BeginTx(t.Context(), nil)
+		one.must(err)
+		defer func() { // after the commit it does nothing
+			if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
+				t.Error(err)
+			}
+		}()
+		_, err = tx.ExecContext(t.Context(), "UPDATE schedule_environment SET lost_task = lost_task WHERE own_sign = 'wait'")
+		one.must(err)
+		join(one, "B")
+		one.wantOwners("A")
+		one.must(tx.Commit())
+		one.backdatePlan("'2020-01-01 00:00:00.000000'")
+		one.beatAndPlan(1, "A")
+		one.wantOwners("A>B")
+	})
+	t.Run("P15 task types that are planned at the same time do not all move", func(t *testing.T) {
+		const tasks = 12
+		list := []*fixture{environment(t, "race", 1)}
+		for i := 1; i < tasks; i++ {
+			r := list[0].sibling(fmt.Sprint(i))
+			r.define(center.Settings{Queues: 1})
+			list = append(list, r)
+		}
+		for _, r := range list {
+			join(r, "A")
+		}
+		for _, r := range list {
+			r.register("B")
+			r.exec("UPDATE schedule_server SET process = 'B' WHERE uuid = '%s'", r.uuid("B"))
+		}
+		var all sync.WaitGroup
+		errs := make([]error, tasks)
+		for i, r := range list {
+			all.Go(func() {
+				planner := r.c.Roster().Planner(r.task, r.uuid("B"))
+				for range tasks { // each time one of them has the row of the environment
+					_, err := planner.Rebalance(t.Context(), roster.RebalanceOptions{Always: true})
+					errs[i] = errors.Join(errs[i], err)
+				}
+			})
+		}
+		all.Wait()
+		one := list[0]
+		one.must(errors.Join(errs...))
+		for _, r := range list { // those that have waited
+			r.rebalanceAlways("B")
+		}
+		const requests = `SELECT COUNT(*) FROM schedule_event WHERE own_sign = 'race' AND kind = 'REQUESTED'`
+		if n := one.readInt(requests); n != tasks/2 {
+			t.Errorf("%d queues were requested, want %d", n, tasks/2)
+		}
 	})
 }

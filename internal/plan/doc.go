@@ -44,10 +44,12 @@
 //
 // # Totals of processes
 //
-// Twenty task types of one queue each would all be with the process that is the oldest. BalanceTotals decides whose
-// shares are rounded up, if the process has servers of several task types (P15). It moves the one queue that is left
-// over along chains of processes as long as that makes the sum of the squared totals smaller. This is the semi-matching
-// problem, in which no better result is left when no chain helps.
+// Twenty task types of one queue each would all be with the process that is the oldest. So when nothing else moves, a
+// plan compares what the processes have of all task types, and rounds up those with less (P15). If all processes serve
+// all task types, such single moves leave totals within one queue of each other. To choose for all task types at once
+// was tried, along chains of processes: where processes serve different task types, it found more. It needed the queues
+// of all task types, and a place in the database for its choice. A rank by a hash of task type and process needs no
+// totals at all, but left 12 queues between the largest and the smallest one, with 20 task types.
 //
 // # Reasons
 //
@@ -80,6 +82,6 @@
 //	tally.go ranking.go                   what servers have, and which one is next
 //	flow.go flow_chain.go flow_moves.go   squares: quotas, chains, and moves that can be saved
 //	load.go load_place.go load_even.go    loads: the parts, moves that rules demand, moves that even
-//	totals.go                             totals of processes
+//	totals.go                             totals of processes, which choose between servers that are even
 //	share.go                              calls in flight
 package plan

@@ -160,14 +160,15 @@ func (d *rounding) settled() bool {
 func (d *rounding) evenTotals(t *totals) (changed bool) {
 	var givers []int
 	takers := make([][]int, len(d.byZone))
+	total := func(s int) amount { return t.of(s, d.size(s)) }
 	for _, s := range d.open {
-		if d.up[s] {
+		switch zone, c := d.zones[s], t.compare(total(s)); {
+		case d.up[s] && c > 0:
 			givers = append(givers, s)
-		} else {
-			takers[d.zones[s]] = append(takers[d.zones[s]], s)
+		case !d.up[s] && c < 0:
+			takers[zone] = append(takers[zone], s)
 		}
 	}
-	total := func(s int) amount { return t.of(s, d.size(s)) }
 	slices.SortStableFunc(givers, func(a, b int) int { return total(b).gives().compare(total(a).gives()) })
 	for _, list := range takers {
 		slices.SortStableFunc(list, func(a, b int) int { return total(a).takes().compare(total(b).takes()) })

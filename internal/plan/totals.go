@@ -34,8 +34,10 @@ func (t *totals) of(s, queues int) amount {
 // becomes smaller, the first process has more than the average for its weight, and the other one less. Without the
 // average, a queue that goes from 17 to 12 while the newest process has 8 would soon go on to that one.
 func (t *totals) evens(from, to amount) bool {
-	average := fraction{t.queues, t.weight}
-	has := func(a amount) fraction { return fraction{a.queues, max(1, a.weight)} }
-	return from.gives().compare(to.takes()) > 0 &&
-		has(from).compare(average) > 0 && has(to).compare(average) < 0
+	return t.compare(from) > 0 && t.compare(to) < 0 && from.gives().compare(to.takes()) > 0
+}
+
+// compare compares a total with the average.
+func (t *totals) compare(a amount) int {
+	return fraction{a.queues, max(1, a.weight)}.compare(fraction{t.queues, t.weight})
 }

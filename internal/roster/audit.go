@@ -51,6 +51,9 @@ func (p Planner) audit(ctx context.Context) error {
 	if err := p.correctTimes(ctx, false); err != nil {
 		return err
 	}
+	if err := p.roster.insertEnvironment(ctx); err != nil { // plans lock it (P15)
+		return err
+	}
 	reader := p.roster.Reader(p.taskType)
 	servers, err := reader.Servers(ctx)
 	if err != nil {

@@ -115,7 +115,7 @@
 //	server.go reservation.go              how a server joins, leaves, expires, and keeps its queues for its return
 //	heartbeat.go in_flight.go             the heartbeat, and the servers' shares of max_in_flight
 //	rebalance.go reader.go write_plan.go  the planning transaction, its input and its output
-//	audit.go totals.go                    the periodic check of the rows, and of the processes' totals
+//	audit.go                              the periodic check of the rows
 //	view.go release.go                    what a server reads of its queues, and handing a queue over
 //	fence.go                              what an owner does under its epoch: fence, cursor, permit window
 //	history.go epochs.go                  what proves that the database has lost history, and how epochs rise then

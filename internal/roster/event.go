@@ -50,8 +50,6 @@ const (
 
 	EventReserved = "RESERVED" // a queue waits for the return of a server that has left
 
-	EventTotals = "TOTALS" // queues are to move so that the processes have equal numbers of all task types
-
 	EventPinned = "PINNED" // an operator chose the labels of the servers that may own a queue
 
 	EventHistory = "HISTORY" // history was lost and epochs rise, or an operator acknowledged that
@@ -63,8 +61,7 @@ func EventKinds() []string {
 		EventJoined, EventLeft, EventExpired, EventRequested, EventGranted, EventReleased, EventTakenOver, EventUnassigned,
 		EventForced, EventDraining, EventPaused, EventResumed, EventRepartition, EventRepartitioned, EventAdded,
 		EventRemoving, EventRemoved, EventResizing, EventResized, EventForgotten, EventSettings, EventItems, EventAlert,
-		EventRun, EventTrigger, EventRetaken, EventWeight, EventPlanner, EventReserved, EventTotals, EventPinned,
-		EventHistory,
+		EventRun, EventTrigger, EventRetaken, EventWeight, EventPlanner, EventReserved, EventPinned, EventHistory,
 	}
 }
 

@@ -53,7 +53,6 @@ type ServerRow struct {
 	Name              string   // of its process (P13); empty: none
 	Process           string   // id of its process (P15); empty: unknown
 	New               bool     // it registered within newFor
-	RoundedUp         bool     // its share is rounded up before those of others (P15)
 	Witness           string   // the lock that its process holds until it ends (S15); empty: none
 	HungQueues        []string // queues that the server must not get (P9)
 	Share             InFlightShare
@@ -65,15 +64,14 @@ type ServerRow struct {
 func (s ServerRow) PlanServer() plan.Server {
 	return plan.Server{
 		UUID: s.UUID, Host: s.Host, Name: s.Name, Labels: s.Labels, RegisterTime: s.Registered, Eligible: MayOwn(s.State),
-		Leaving: s.State == StateLeaving, Weight: s.Weight, Process: s.Process, New: s.New, RoundedUp: s.RoundedUp,
-		HungQueues: s.HungQueues,
+		Leaving: s.State == StateLeaving, Weight: s.Weight, New: s.New, HungQueues: s.HungQueues,
 	}
 }
 
 // Servers returns the servers, the oldest registration first.
 func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
 	servers, err = sqldb.Records[ServerRow](ctx, r, `SELECT uuid, host_name, state, register_time, heartbeat_time,
-		judge_dead_interval_ms, weight, planner_version, labels, name, process, `+isNew+`, rounded_up, witness, hung_queues,
+		judge_dead_interval_ms, weight, planner_version, labels, name, process, `+isNew+`, witness, hung_queues,
 		`+shareColumns+`, read_version, read_sum
 		FROM schedule_server WHERE `+ofTask+` ORDER BY register_time, uuid`, r.taskType, r.ownSign)
 	return servers, sqldb.Wrap(err, "read the workers")
@@ -114,6 +112,7 @@ type PlanInput struct {
 	Servers []plan.Server
 	Limits  plan.Limits
 
+	processes []string          // of the servers
 	waiting   map[string]string // why queues have no owner, as the last plan wrote it
 	loadMoves int               // load_moves_per_hour
 }
@@ -129,19 +128,14 @@ func (r Reader) PlanInput(ctx context.Context, servers []ServerRow) (in PlanInpu
 	if in.Queues, in.waiting, err = r.queues(ctx); err != nil {
 		return in, err
 	}
-	in.Servers = make([]plan.Server, len(servers))
-	for i, s := range servers {
-		in.Servers[i] = s.PlanServer()
+	for _, s := range servers {
+		in.Servers, in.processes = append(in.Servers, s.PlanServer()), append(in.processes, s.Process)
 	}
-	elsewhere, err := r.elsewhere(ctx)
-	for i, s := range in.Servers {
-		in.Servers[i].Elsewhere = elsewhere[s.Process]
-	}
-	return in, err
+	return in, in.readElsewhere(ctx, r)
 }
 
-// elsewhere returns how many queues of other task types the processes of the servers have, or are to have (P15).
-func (r Reader) elsewhere(ctx context.Context) (queues map[string]int, err error) {
+// readElsewhere reads how many queues of other task types the processes of the servers have, or are to have (P15).
+func (in *PlanInput) readElsewhere(ctx context.Context, r Reader) error {
 	type process struct {
 		ID     string
 		Queues int
@@ -152,11 +146,14 @@ func (r Reader) elsewhere(ctx context.Context) (queues map[string]int, err error
 		FROM schedule_server s WHERE s.own_sign = ? AND s.task_type <> ? AND s.process <> ''
 		AND s.process IN (SELECT m.process FROM schedule_server m WHERE m.task_type = ? AND m.own_sign = ?)
 		GROUP BY s.process`, r.ownSign, r.taskType, r.taskType, r.ownSign)
-	queues = map[string]int{}
+	queues := map[string]int{}
 	for _, p := range list {
 		queues[p.ID] = p.Queues
 	}
-	return queues, sqldb.Wrap(err, "count the queues of other task types")
+	for i, process := range in.processes {
+		in.Servers[i].Elsewhere = queues[process]
+	}
+	return sqldb.Wrap(err, "count the queues of other task types")
 }
 
 // limitsAndLoads returns the settings that the planner needs, with the loads if it is to even them, and how many moves

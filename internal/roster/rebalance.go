@@ -203,14 +203,17 @@ func rebalance(ctx context.Context, l *LockTx,
 		did.skipped, err = p.leaveUnplanned(ctx, l, in.Queues)
 		return did, err
 	}
-	result := in.Plan()
+	result, waits, err := planWithTotals(ctx, l, r, &in)
+	if err != nil {
+		return did, err
+	}
 	written, skipped, err := writePlan(ctx, l, held.without(result.Changes))
 	if err != nil {
 		return did, err
 	}
 	l.versions.toMove = append(held.ids(), queuesToMove(skipped)...)
 	did.skipped = append(skipped, held.among(result.Changes)...)
-	l.versions.skipped = len(held) > 0 || len(did.skipped) > 0
+	l.versions.skipped = len(held) > 0 || len(did.skipped) > 0 || waits
 	if err := writeWaiting(ctx, l, in, result.Waiting, written); err != nil {
 		return did, err
 	}
@@ -238,6 +241,34 @@ func rebalance(ctx context.Context, l *LockTx,
 	did.planned, did.moves = true, movesByRule(written)
 	return did, err
 }
+
+// planWithTotals plans. Two plans of different task types that see one process with few queues would both give it one.
+// So a plan that moves queues for the totals of the processes (P15) first locks the row of the environment, and reads
+// the totals again. If another transaction has the row, these moves wait for the next plan, as those of rows that are
+// held do (L5): a process that hangs stops no task type but the one that it plans.
+func planWithTotals(ctx context.Context, l *LockTx, r Reader, in *PlanInput,
+) (result plan.Result, waits bool, err error) {
+	result = in.Plan()
+	if !slices.ContainsFunc(result.Changes, forTotals) {
+		return result, false, nil
+	}
+	free, _, err := sqldb.Free[int](ctx, l, l.Dialect, `SELECT 1 FROM schedule_environment q WHERE own_sign = ?`+
+		l.Dialect.Limits, l.OwnSign)
+	if err != nil {
+		return result, false, fmt.Errorf("lock the environment: %w", err)
+	}
+	if len(free) == 0 {
+		result.Changes = slices.DeleteFunc(result.Changes, forTotals)
+		return result, true, nil
+	}
+	if err := in.readElsewhere(ctx, r); err != nil {
+		return result, false, err
+	}
+	return in.Plan(), false, nil
+}
+
+// forTotals reports whether a queue moves only for the totals of the processes.
+func forTotals(c plan.Change) bool { return c.Rule == plan.Totals && !c.ChangesOwner() }
 
 // movesByRule counts the changes that move a queue.
 func movesByRule(written []plan.Change) map[string]int {

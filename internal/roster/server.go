@@ -472,7 +472,7 @@ const serverColumns = `uuid, task_type, own_sign, ip, host_name, pid, thread_num
 	read_sum, last_fetch_time, next_run_start_time, next_run_end_time, fetch_count, fetch_item_count, success_count,
 	failure_count, skip_count, execute_ms, in_hand, oldest_in_hand_since, last_error, last_error_at, failing_since,
 	failed_calls, library_version, labels, hung_queues, given_settings, weight, planner_version, witness, name,
-	process, rounded_up, capabilities,
+	process, capabilities,
 	` + shareColumns
 
 // The reasons of schedule_server_history, as SQL literals: PostgreSQL cannot infer the type of a parameter in a SELECT

@@ -44,8 +44,7 @@ func (n newState) assumeIn(servers []ServerRow) {
 
 // setState rebalances and changes the state of a server, so that no server has to wait for the next heartbeat. The plan
 // assumes the new state. The server's row is written last: from then on until the commit, the heartbeat of its process
-// waits (S1). Its share is not rounded up before those of others any more (P15): it would take back what the others got
-// meanwhile. It returns the changes that rebalance skipped.
+// waits (S1). It returns the changes that rebalance skipped.
 func setState(ctx context.Context, l *LockTx, n newState, p rebalancing) (skipped []plan.Change, err error) {
 	if err := l.membershipChanged(ctx); err != nil {
 		return nil, err
@@ -55,7 +54,7 @@ func setState(ctx context.Context, l *LockTx, n newState, p rebalancing) (skippe
 	if err != nil {
 		return nil, err
 	}
-	return did.skipped, l.setServer(ctx, n.uuid, `state = ?, rounded_up = FALSE`, n.state)
+	return did.skipped, l.setServer(ctx, n.uuid, `state = ?`, n.state)
 }
 
 // setServer writes columns of the row of a server. It returns ErrGone if the row was deleted by hand.

@@ -85,7 +85,7 @@ var timeTables = []timeTable{
 		},
 	)},
 	{name: "schedule_environment", rows: `'' <> ? AND q.own_sign = ?`, times: slices.Concat(
-		timesOf(renewed, []string{"balanced_at"}), events("lost_at"), timesOf(evidence, []string{"history_since"}),
+		events("lost_at"), timesOf(evidence, []string{"history_since"}),
 	)},
 	{name: "schedule_server", rows: ofThisRoster, times: slices.Concat(
 		// A server that seems to have registered in the future was there before, and is not new (P16).

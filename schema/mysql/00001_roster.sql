@@ -157,14 +157,10 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     PRIMARY KEY (task_type, own_sign)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- The environments. A server that moves queues from one process to another, to even the totals of the processes, first
--- updates this row, so that one server at a time does so. It also says whether the database has lost history that it had
--- acknowledged. The row is never deleted.
+-- The environments. The row says whether the database has lost history that it had acknowledged. A plan that moves a
+-- queue to even the totals of the processes locks it, so that one task type at a time does so. It is never deleted.
 CREATE TABLE IF NOT EXISTS schedule_environment (
     own_sign      VARCHAR(50)  NOT NULL PRIMARY KEY, -- environment
-    balanced_at   DATETIME(6)  NULL,                 -- when a server last compared the totals of the processes
-    balanced_by   VARCHAR(150) NULL,                 -- server that did
-    version       BIGINT       NOT NULL DEFAULT 0,   -- rises whenever a server moves queues to even the totals
     epoch_floor   BIGINT       NOT NULL DEFAULT 0,   -- all queues have epochs above it: history that was lost may have used those below
     lost_at       DATETIME(6)  NULL,                 -- when a server found that history was lost, NULL for never or acknowledged
     lost_task     VARCHAR(100) NULL,                 -- task type of that server
@@ -172,9 +168,7 @@ CREATE TABLE IF NOT EXISTS schedule_environment (
     history_since DATETIME(6)  NULL,                 -- the history has all servers that sent a later heartbeat, or NULL: it has all servers
     CONSTRAINT ck_schedule_environment_epoch_floor CHECK (epoch_floor BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_environment_lost_at CHECK (lost_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
-    CONSTRAINT ck_schedule_environment_history_since CHECK (history_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
-    CONSTRAINT ck_schedule_environment_balanced_at CHECK (balanced_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
-    CONSTRAINT ck_schedule_environment_version CHECK (version BETWEEN 0 AND 1000000000000000000)
+    CONSTRAINT ck_schedule_environment_history_since CHECK (history_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999')
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- The live servers. A server is one task type in one worker process.
@@ -224,7 +218,6 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     witness                VARCHAR(160) NULL,                                -- lock file that its process holds: boot, name, device, inode; NULL for none
     name                   VARCHAR(100) NOT NULL DEFAULT '',                 -- name of its process, which a later process may have too; empty: none
     process                VARCHAR(150) NOT NULL DEFAULT '',                 -- id of its process, which has a server for each of its task types: host:pid:8 hexadecimal digits
-    rounded_up             BOOLEAN      NOT NULL DEFAULT FALSE,              -- its share of the queues is rounded up before those of others
     capabilities           VARCHAR(200) NOT NULL DEFAULT '',                 -- what its dealer offers that settings can contradict, such as Keyed,Cursored
     CONSTRAINT ck_schedule_server_register_time CHECK (register_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (heartbeat_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
@@ -256,7 +249,6 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     CONSTRAINT ck_schedule_server_execute_ms CHECK (execute_ms BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_in_hand CHECK (in_hand BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_failed_calls CHECK (failed_calls BETWEEN 0 AND 1000000000000000000),
-    CONSTRAINT ck_schedule_server_rounded_up CHECK (rounded_up IN (0, 1)),
     INDEX idx_schedule_server_task (task_type, own_sign, uuid)               -- the servers of a roster, in order
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
@@ -316,7 +308,6 @@ CREATE TABLE IF NOT EXISTS schedule_server_history (
     witness                VARCHAR(160) NULL,                                -- lock file that its process holds: boot, name, device, inode; NULL for none
     name                   VARCHAR(100) NOT NULL DEFAULT '',                 -- name of its process, which a later process may have too; empty: none
     process                VARCHAR(150) NOT NULL DEFAULT '',                 -- id of its process, which has a server for each of its task types: host:pid:8 hexadecimal digits
-    rounded_up             BOOLEAN      NOT NULL DEFAULT FALSE,              -- its share of the queues is rounded up before those of others
     capabilities           VARCHAR(200) NOT NULL DEFAULT '',                 -- what its dealer offers that settings can contradict, such as Keyed,Cursored
     left_time              DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the server left or was expired
     reason                 VARCHAR(20)  NOT NULL                             -- LEFT or EXPIRED

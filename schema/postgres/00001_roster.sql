@@ -149,14 +149,10 @@ CREATE TABLE schedule_task_running (
     PRIMARY KEY (task_type, own_sign)
 ) WITH (fillfactor = 50);
 
--- The environments. A server that moves queues from one process to another, to even the totals of the processes, first
--- updates this row, so that one server at a time does so. It also says whether the database has lost history that it had
--- acknowledged. The row is never deleted.
+-- The environments. The row says whether the database has lost history that it had acknowledged. A plan that moves a
+-- queue to even the totals of the processes locks it, so that one task type at a time does so. It is never deleted.
 CREATE TABLE schedule_environment (
     own_sign      text COLLATE "C" NOT NULL PRIMARY KEY, -- environment
-    balanced_at   timestamptz(6)   NULL,                 -- when a server last compared the totals of the processes
-    balanced_by   text COLLATE "C" NULL,                 -- server that did
-    version       bigint           NOT NULL DEFAULT 0,   -- rises whenever a server moves queues to even the totals
     epoch_floor   bigint           NOT NULL DEFAULT 0,   -- all queues have epochs above it: history that was lost may have used those below
     lost_at       timestamptz(6)   NULL,                 -- when a server found that history was lost, NULL for never or acknowledged
     lost_task     text COLLATE "C" NULL,                 -- task type of that server
@@ -164,9 +160,7 @@ CREATE TABLE schedule_environment (
     history_since timestamptz(6)   NULL,                 -- the history has all servers that sent a later heartbeat, or NULL: it has all servers
     CONSTRAINT ck_schedule_environment_epoch_floor CHECK (epoch_floor BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_environment_lost_at CHECK (lost_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
-    CONSTRAINT ck_schedule_environment_history_since CHECK (history_since BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
-    CONSTRAINT ck_schedule_environment_balanced_at CHECK (balanced_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
-    CONSTRAINT ck_schedule_environment_version CHECK (version BETWEEN 0 AND 1000000000000000000)
+    CONSTRAINT ck_schedule_environment_history_since CHECK (history_since BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00')
 );
 
 -- The live servers. A server is one task type in one worker process.
@@ -217,7 +211,6 @@ CREATE TABLE schedule_server (
     witness                text COLLATE "C" NULL,                               -- lock file that its process holds: boot, name, device, inode; NULL for none
     name                   text COLLATE "C" NOT NULL DEFAULT '',                -- name of its process, which a later process may have too; empty: none
     process                text COLLATE "C" NOT NULL DEFAULT '',                -- id of its process, which has a server for each of its task types: host:pid:8 hexadecimal digits
-    rounded_up             boolean          NOT NULL DEFAULT FALSE,             -- its share of the queues is rounded up before those of others
     capabilities           text             NOT NULL DEFAULT '',                -- what its dealer offers that settings can contradict, such as Keyed,Cursored
     CONSTRAINT ck_schedule_server_register_time CHECK (register_time BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (heartbeat_time BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
@@ -308,7 +301,6 @@ CREATE TABLE schedule_server_history (
     witness                text COLLATE "C" NULL,                               -- lock file that its process holds: boot, name, device, inode; NULL for none
     name                   text COLLATE "C" NOT NULL DEFAULT '',                -- name of its process, which a later process may have too; empty: none
     process                text COLLATE "C" NOT NULL DEFAULT '',                -- id of its process, which has a server for each of its task types: host:pid:8 hexadecimal digits
-    rounded_up             boolean          NOT NULL DEFAULT FALSE,             -- its share of the queues is rounded up before those of others
     capabilities           text             NOT NULL DEFAULT '',                -- what its dealer offers that settings can contradict, such as Keyed,Cursored
     left_time              timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the server left or was expired
     reason                 text             NOT NULL                            -- LEFT or EXPIRED

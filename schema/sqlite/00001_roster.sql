@@ -155,14 +155,10 @@ CREATE TABLE schedule_task_running (
     PRIMARY KEY (task_type, own_sign)
 );
 
--- The environments. A server that moves queues from one process to another, to even the totals of the processes, first
--- updates this row, so that one server at a time does so. It also says whether the database has lost history that it had
--- acknowledged. The row is never deleted.
+-- The environments. The row says whether the database has lost history that it had acknowledged. A plan that moves a
+-- queue to even the totals of the processes locks it, so that one task type at a time does so. It is never deleted.
 CREATE TABLE schedule_environment (
     own_sign      TEXT    NOT NULL PRIMARY KEY, -- environment
-    balanced_at   TEXT    NULL,                 -- when a server last compared the totals of the processes
-    balanced_by   TEXT    NULL,                 -- server that did
-    version       BIGINT  NOT NULL DEFAULT 0,   -- rises whenever a server moves queues to even the totals
     epoch_floor   BIGINT  NOT NULL DEFAULT 0,   -- all queues have epochs above it: history that was lost may have used those below
     lost_at       TEXT    NULL,                 -- when a server found that history was lost, NULL for never or acknowledged
     lost_task     TEXT    NULL,                 -- task type of that server
@@ -170,9 +166,7 @@ CREATE TABLE schedule_environment (
     history_since TEXT    NULL,                 -- the history has all servers that sent a later heartbeat, or NULL: it has all servers
     CONSTRAINT ck_schedule_environment_epoch_floor CHECK (epoch_floor BETWEEN 0 AND 1000000000000 AND epoch_floor = CAST(epoch_floor AS INTEGER)),
     CONSTRAINT ck_schedule_environment_lost_at CHECK (datetime(substr(lost_at, 1, 19)) IS substr(lost_at, 1, 19) AND rtrim(substr(lost_at, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_environment_history_since CHECK (datetime(substr(history_since, 1, 19)) IS substr(history_since, 1, 19) AND rtrim(substr(history_since, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_environment_balanced_at CHECK (datetime(substr(balanced_at, 1, 19)) IS substr(balanced_at, 1, 19) AND rtrim(substr(balanced_at, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_environment_version CHECK (version BETWEEN 0 AND 1000000000000000000 AND version = CAST(version AS INTEGER))
+    CONSTRAINT ck_schedule_environment_history_since CHECK (datetime(substr(history_since, 1, 19)) IS substr(history_since, 1, 19) AND rtrim(substr(history_since, 20), '0123456789') IN ('', '.'))
 );
 
 -- The live servers. A server is one task type in one worker process.
@@ -222,7 +216,6 @@ CREATE TABLE schedule_server (
     witness                TEXT   NULL,                       -- lock file that its process holds: boot, name, device, inode; NULL for none
     name                   TEXT   NOT NULL DEFAULT '',        -- name of its process, which a later process may have too; empty: none
     process                TEXT   NOT NULL DEFAULT '',        -- id of its process, which has a server for each of its task types: host:pid:8 hexadecimal digits
-    rounded_up             BOOLEAN NOT NULL DEFAULT FALSE,    -- its share of the queues is rounded up before those of others
     capabilities           TEXT   NOT NULL DEFAULT '',        -- what its dealer offers that settings can contradict, such as Keyed,Cursored
     CONSTRAINT ck_schedule_server_register_time CHECK (datetime(substr(register_time, 1, 19)) IS substr(register_time, 1, 19) AND rtrim(substr(register_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (datetime(substr(heartbeat_time, 1, 19)) IS substr(heartbeat_time, 1, 19) AND rtrim(substr(heartbeat_time, 20), '0123456789') IN ('', '.')),
@@ -253,8 +246,7 @@ CREATE TABLE schedule_server (
     CONSTRAINT ck_schedule_server_skip_count CHECK (skip_count BETWEEN 0 AND 1000000000000000000 AND skip_count = CAST(skip_count AS INTEGER)),
     CONSTRAINT ck_schedule_server_execute_ms CHECK (execute_ms BETWEEN 0 AND 1000000000000000000 AND execute_ms = CAST(execute_ms AS INTEGER)),
     CONSTRAINT ck_schedule_server_in_hand CHECK (in_hand BETWEEN 0 AND 1000000000000000000 AND in_hand = CAST(in_hand AS INTEGER)),
-    CONSTRAINT ck_schedule_server_failed_calls CHECK (failed_calls BETWEEN 0 AND 1000000000000000000 AND failed_calls = CAST(failed_calls AS INTEGER)),
-    CONSTRAINT ck_schedule_server_rounded_up CHECK (rounded_up IN (0, 1))
+    CONSTRAINT ck_schedule_server_failed_calls CHECK (failed_calls BETWEEN 0 AND 1000000000000000000 AND failed_calls = CAST(failed_calls AS INTEGER))
 );
 CREATE INDEX idx_schedule_server_task ON schedule_server (task_type, own_sign, uuid); -- the servers of a roster, in order
 
@@ -314,7 +306,6 @@ CREATE TABLE schedule_server_history (
     witness                TEXT   NULL,                       -- lock file that its process holds: boot, name, device, inode; NULL for none
     name                   TEXT   NOT NULL DEFAULT '',        -- name of its process, which a later process may have too; empty: none
     process                TEXT   NOT NULL DEFAULT '',        -- id of its process, which has a server for each of its task types: host:pid:8 hexadecimal digits
-    rounded_up             BOOLEAN NOT NULL DEFAULT FALSE,    -- its share of the queues is rounded up before those of others
     capabilities           TEXT   NOT NULL DEFAULT '',        -- what its dealer offers that settings can contradict, such as Keyed,Cursored
     left_time              TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the server left or was expired
     reason                 TEXT   NOT NULL                    -- LEFT or EXPIRED
