@@ -46,7 +46,6 @@ const (
 	EventTrigger       = roster.EventTrigger
 	EventRetaken       = roster.EventRetaken
 	EventWeight        = roster.EventWeight
-	EventPlanner       = roster.EventPlanner
 	EventReserved      = roster.EventReserved
 	EventPinned        = roster.EventPinned
 	EventHistory       = roster.EventHistory

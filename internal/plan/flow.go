@@ -257,7 +257,7 @@ func (f *flow) evenTotals(t *totals) (changed bool) {
 	total := func(s int) amount { return t.of(s, f.has[s].queues) }
 	givers := map[kind][]int{}
 	for s, has := range f.has {
-		if free.n[s] > 0 {
+		if free.n[s] > 0 && t.gives(total(s)) {
 			k := kind{has, f.zones[s]}
 			givers[k] = append(givers[k], s)
 		}
@@ -266,7 +266,7 @@ func (f *flow) evenTotals(t *totals) (changed bool) {
 		k := kind{amount{has.queues + 1, has.weight}, f.zones[to]}
 		if list := givers[k]; f.hasRoom(to) && len(list) > 0 {
 			from := slices.MaxFunc(list, func(a, b int) int { return total(a).gives().compare(total(b).gives()) })
-			if f.has[from].queues == k.queues && t.evens(total(from), total(to)) {
+			if f.has[from].queues == k.queues && total(from).improves(total(to)) {
 				f.give(free, from, -1)
 				f.give(free, to, 1)
 				changed = true

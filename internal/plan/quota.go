@@ -162,11 +162,10 @@ func (d *rounding) evenTotals(t *totals) (changed bool) {
 	takers := make([][]int, len(d.byZone))
 	total := func(s int) amount { return t.of(s, d.size(s)) }
 	for _, s := range d.open {
-		switch zone, c := d.zones[s], t.compare(total(s)); {
-		case d.up[s] && c > 0:
+		if !d.up[s] {
+			takers[d.zones[s]] = append(takers[d.zones[s]], s)
+		} else if t.gives(total(s)) {
 			givers = append(givers, s)
-		case !d.up[s] && c < 0:
-			takers[zone] = append(takers[zone], s)
 		}
 	}
 	slices.SortStableFunc(givers, func(a, b int) int { return total(b).gives().compare(total(a).gives()) })
@@ -181,7 +180,7 @@ func (d *rounding) evenTotals(t *totals) (changed bool) {
 				to = list[0]
 			}
 		}
-		if to == none || !t.evens(total(from), total(to)) {
+		if to == none || !total(from).improves(total(to)) {
 			continue
 		}
 		a, b := &d.byZone[d.zones[from]], d.zones[to]

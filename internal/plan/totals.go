@@ -12,14 +12,13 @@ type totals struct {
 	queues int // of all processes
 }
 
-// totalsOf returns nil if the totals decide nothing: if no process has queues of other task types, or if limits choose
-// the servers, because one that has given its last queue would lose its place to another.
+// totalsOf returns nil if the totals decide nothing: no process has queues of other task types.
 func totalsOf(r *roster) *totals {
 	t := &totals{r, len(r.rows)}
 	for _, s := range r.working() {
 		t.queues += s.Elsewhere
 	}
-	if t.queues == len(r.rows) || r.limits.choose() {
+	if t.queues == len(r.rows) {
 		return nil
 	}
 	return t
@@ -30,14 +29,11 @@ func (t *totals) of(s, queues int) amount {
 	return amount{t.servers[s].Elsewhere + queues, t.weights[s]}
 }
 
-// evens reports whether the totals become more even if a process gives a queue to another: the sum of the squares
-// becomes smaller, the first process has more than the average for its weight, and the other one less. Without the
-// average, a queue that goes from 17 to 12 while the newest process has 8 would soon go on to that one.
-func (t *totals) evens(from, to amount) bool {
-	return t.compare(from) > 0 && t.compare(to) < 0 && from.gives().compare(to.takes()) > 0
+// gives reports whether a total is more than the average for its weight. Only such a process gives queues for the
+// totals. Otherwise one that has given its part would soon give more to the newest, before others have given theirs.
+func (t *totals) gives(a amount) bool {
+	return fraction{a.queues, max(1, a.weight)}.compare(fraction{t.queues, t.weight}) > 0
 }
 
-// compare compares a total with the average.
-func (t *totals) compare(a amount) int {
-	return fraction{a.queues, max(1, a.weight)}.compare(fraction{t.queues, t.weight})
-}
+// improves reports whether the sum of the squares becomes smaller if one gives a queue to the other.
+func (a amount) improves(to amount) bool { return a.gives().compare(to.takes()) > 0 }

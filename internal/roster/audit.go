@@ -70,11 +70,8 @@ func (p Planner) audit(ctx context.Context) error {
 	if err := p.findEdits(ctx, servers, versions, in.Queues); err != nil {
 		return err
 	}
-	wrongVersion := slices.ContainsFunc(servers, func(s ServerRow) bool {
-		return s.UUID == p.actor && s.PlannerVersion != p.roster.PlannerVersion
-	})
 	changes := in.Plan().Changes
-	if len(changes) == 0 && len(in.shares(servers, changes)) == 0 && !wrongVersion {
+	if len(changes) == 0 && len(in.shares(servers, changes)) == 0 {
 		return nil
 	}
 	_, err = p.Rebalance(ctx, RebalanceOptions{Always: true})

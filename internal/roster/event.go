@@ -46,8 +46,6 @@ const (
 
 	EventWeight = "WEIGHT" // an operator gave a server another part of the queues
 
-	EventPlanner = "PLANNER" // a worker has written its planner_version again, because the row was edited
-
 	EventReserved = "RESERVED" // a queue waits for the return of a server that has left
 
 	EventPinned = "PINNED" // an operator chose the labels of the servers that may own a queue
@@ -61,7 +59,7 @@ func EventKinds() []string {
 		EventJoined, EventLeft, EventExpired, EventRequested, EventGranted, EventReleased, EventTakenOver, EventUnassigned,
 		EventForced, EventDraining, EventPaused, EventResumed, EventRepartition, EventRepartitioned, EventAdded,
 		EventRemoving, EventRemoved, EventResizing, EventResized, EventForgotten, EventSettings, EventItems, EventAlert,
-		EventRun, EventTrigger, EventRetaken, EventWeight, EventPlanner, EventReserved, EventPinned, EventHistory,
+		EventRun, EventTrigger, EventRetaken, EventWeight, EventReserved, EventPinned, EventHistory,
 	}
 }
 

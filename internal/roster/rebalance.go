@@ -196,10 +196,7 @@ func rebalance(ctx context.Context, l *LockTx,
 	if err != nil {
 		return did, err
 	}
-	if err := correctOwnVersion(ctx, l, staying, p.actor); err != nil {
-		return did, err
-	}
-	if !MayPlan(l.plannerVersion, staying) {
+	if !mayPlan(l.plannerVersion, p.actor, staying) {
 		did.skipped, err = p.leaveUnplanned(ctx, l, in.Queues)
 		return did, err
 	}
@@ -411,28 +408,11 @@ func queuesToMove(changes []plan.Change) []string {
 	return ids
 }
 
-// MayPlan reports whether a program plans while these servers live (P11): it knows the rules of the oldest of them. By
-// newer ones it would undo the plans of that server, and that server would undo its own.
-func MayPlan(version int, servers []ServerRow) bool {
-	byVersion := func(a, b ServerRow) int { return a.PlannerVersion - b.PlannerVersion }
-	return len(servers) == 0 || slices.MinFunc(servers, byVersion).PlannerVersion == version
-}
-
-// correctOwnVersion writes the version that this program knows to the row of its server, if the row says another one:
-// it was edited by hand. Otherwise every server could wait for another to plan, for as long as they live.
-func correctOwnVersion(ctx context.Context, l *LockTx, servers []ServerRow, actor string) error {
-	own := slices.IndexFunc(servers, func(s ServerRow) bool { return s.UUID == actor })
-	if own < 0 || servers[own].PlannerVersion == l.plannerVersion {
-		return nil
-	}
-	reason := fmt.Sprintf("planner_version of %s was edited: %d, and its program knows %d",
-		actor, servers[own].PlannerVersion, l.plannerVersion)
-	servers[own].PlannerVersion = l.plannerVersion
-	_, err := l.Exec(ctx, `UPDATE schedule_server SET planner_version = ? WHERE uuid = ?`, l.plannerVersion, actor)
-	if err != nil {
-		return fmt.Errorf("correct the planner version of %s: %w", actor, err)
-	}
-	return l.Record(ctx, Event{Kind: EventPlanner, Actor: actor, Reason: reason})
+// mayPlan reports whether a program plans while these servers live (P11): no other one than its own knows older rules.
+// By newer ones it would undo the plans of that server, and that server would undo its own. It does not read the version
+// in the row of its own server: if that was edited by hand, it would wait for itself.
+func mayPlan(version int, actor string, servers []ServerRow) bool {
+	return !slices.ContainsFunc(servers, func(s ServerRow) bool { return s.UUID != actor && s.PlannerVersion < version })
 }
 
 // giveUp returns the changes that leave the queues of a server without an owner. A server that leaves makes them if
