@@ -124,7 +124,7 @@ var planMutants = []mutant{
 	},
 	{
 		"P7", "the totals give a server rows beyond its limit",
-		"evenTotals", "f.hasRoom(to) && ",
+		"evenTotals", " || !f.hasRoom(to)",
 		"",
 		"TestPlanEvensTotalsWithinTheLimit",
 	},
@@ -387,6 +387,12 @@ var planMutants = []mutant{
 		"TestTotalsOfPinnedQueues",
 	},
 	{
+		"P15", "the totals move no queue that only some servers may get",
+		"evenTotals", "range f.splits {",
+		"range f.splits[len(f.splits)-1:] {",
+		"TestTotalsWithinAPin",
+	},
+	{
 		"P15", "totals that differ by two stay",
 		"improves", "a.gives()",
 		"amount{a.queues - 1, a.weight}.gives()",
@@ -408,7 +414,7 @@ var planMutants = []mutant{
 		"P15", "the queues elsewhere do not count",
 		"elsewhere", "r.servers[s].Elsewhere",
 		"0",
-		"TestConformance",
+		"TestTotalsMoveFewQueues",
 	},
 	{
 		"P15", "task types that are planned at the same time do not wait for each other",

@@ -86,7 +86,7 @@ func newFlow(r *roster) *flow {
 			}
 		}
 	}
-	f.rank(false)
+	f.rank()
 	return f
 }
 
@@ -105,7 +105,6 @@ func (f *flow) rule(from, to int) Rule {
 // without an owner (P4). A row that no server has room for stays with its owner, and takes the room of another one
 // (P7).
 func (f *flow) place() {
-	f.rank(true)
 	for _, g := range f.splits {
 		for n := range g.ownerless {
 			if !f.placeOne(g) {
@@ -114,7 +113,6 @@ func (f *flow) place() {
 			}
 		}
 	}
-	f.rank(false)
 	for _, g := range f.splits {
 		for k := len(g.servers); k < len(g.n); k++ {
 			for g.n[k] > 0 {
@@ -146,16 +144,11 @@ func (f *flow) give(g *split, k, n int) {
 	}
 }
 
-// rank sorts the servers by what they have. Of takers that are equal, the server comes first whose process has less of
-// other task types for its weight, if elsewhere counts (P15), and then the older one.
-func (f *flow) rank(elsewhere bool) {
+// rank sorts the servers by what they have. Of those that are equal, the older one comes first.
+func (f *flow) rank() {
 	zone := func(s int) int { return f.zones[s] }
 	f.takers = newRanking(len(f.has), zone, func(s, t int) int {
-		c := f.compareTakers(s, t)
-		if c == 0 && elsewhere {
-			c = f.elsewhere(s).compare(f.elsewhere(t))
-		}
-		return cmp.Or(c, s-t)
+		return cmp.Or(f.compareTakers(s, t), s-t)
 	})
 	f.givers = newRanking(len(f.has), zone, func(s, t int) int {
 		return cmp.Or(compareTrue(f.beyond(s) > 0, f.beyond(t) > 0), compareTrue(f.weights[s] == 0, f.weights[t] == 0),
@@ -243,32 +236,32 @@ func (f *flow) giveSurplus(gain func(from, to int) int) {
 }
 
 // evenTotals lets servers swap their numbers where that makes the totals of the processes more even (P15). Suppose that
-// A has three rows and B two, with the same weight in the same zone. If any server may get one of A's rows, A can give
-// it to B, and the plan is as even as before. It reports whether there were such servers.
+// A has three rows and B two, with the same weight in the same zone. A can give B a row that both may get, and the plan
+// is as even as before. It reports whether there were such servers.
 func (f *flow) evenTotals(t *totals) (changed bool) {
-	free := f.splits[len(f.splits)-1]
-	if len(free.servers) < len(f.has) {
-		return false
-	}
 	type kind struct {
 		amount
 		zone int
 	}
 	total := func(s int) amount { return t.of(s, f.has[s].queues) }
-	givers := map[kind][]int{}
-	for s, has := range f.has {
-		if free.n[s] > 0 && t.gives(total(s)) {
-			k := kind{has, f.zones[s]}
-			givers[k] = append(givers[k], s)
+	for _, g := range f.splits {
+		givers := map[kind][]int{}
+		for k, s := range g.servers {
+			if g.n[k] > 0 && t.gives(total(s)) {
+				of := kind{f.has[s], f.zones[s]}
+				givers[of] = append(givers[of], s)
+			}
 		}
-	}
-	for to, has := range f.has {
-		k := kind{amount{has.queues + 1, has.weight}, f.zones[to]}
-		if list := givers[k]; f.hasRoom(to) && len(list) > 0 {
-			from := slices.MaxFunc(list, func(a, b int) int { return total(a).gives().compare(total(b).gives()) })
-			if f.has[from].queues == k.queues && total(from).improves(total(to)) {
-				f.give(free, from, -1)
-				f.give(free, to, 1)
+		for _, to := range g.servers {
+			has := f.has[to].queues + 1
+			list := givers[kind{amount{has, f.weights[to]}, f.zones[to]}]
+			if len(list) == 0 || !f.hasRoom(to) {
+				continue
+			}
+			from := slices.MaxFunc(list, func(a, b int) int { return total(a).queues - total(b).queues })
+			if f.has[from].queues == has && total(from).improves(total(to)) {
+				f.give(g, g.index(from), -1)
+				f.give(g, g.index(to), 1)
 				changed = true
 			}
 		}

@@ -158,9 +158,7 @@ func TestPlanOfFewCalls(t *testing.T) {
 				t.Fatalf("%v is not balanced", owned)
 			}
 		}
-		if again := r.Plan(); len(again) > 0 {
-			t.Fatalf("after the hand-overs, planning again changes %+v", again)
-		}
+		settle(t, r)
 	})
 }
 
@@ -214,9 +212,7 @@ func TestPlanOfFewServers(t *testing.T) {
 		if len(eligible) > 0 && (owned[""] > 0 || r.Limits.Servers > 0 && len(owned) > r.Limits.Servers) {
 			t.Fatalf("with limits %+v: %v", r.Limits, owned)
 		}
-		if again := r.Plan(); len(again) > 0 {
-			t.Fatalf("after the hand-overs, planning again changes %+v", again)
-		}
+		settle(t, r)
 	})
 }
 

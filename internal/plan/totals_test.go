@@ -269,3 +269,18 @@ func TestTotalsOfPinnedQueues(t *testing.T) {
 		t.Errorf("%d moves (-want +got):\n%s", moves, diff)
 	}
 }
+
+// P15: a process that joins gets its part of many task types of one queue, also if only some servers may get them.
+func TestTotalsWithinAPin(t *testing.T) {
+	f := newFleet(2, 2, 2, 2, 2, 2)
+	for _, r := range f.tasks {
+		r.Queues[0].Pin, r.Queues[1].Pin = labels("host=A|B"), labels("host=C|D|E")
+	}
+	for _, process := range []string{"A", "C", "B", "D", "E"} {
+		f.join(process, all)
+		f.settle(t)
+	}
+	if diff := cmp.Diff(map[string]int{"A": 3, "B": 3, "C": 2, "D": 2, "E": 2}, f.totals()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
