@@ -426,7 +426,7 @@ var planMutants = []mutant{
 		"P15", "a plan does not read the totals again under the lock",
 		"planWithTotals", "err := in.readElsewhere(ctx, r); err != nil",
 		"err != nil",
-		"TestConformance",
+		"TestTotalsAreReadAgain",
 	},
 	{
 		"P15", "moves for the totals that waited are not planned again",

@@ -38,7 +38,9 @@
 // servers, these steps take 350 ms when a server joins, and more than five times as long for twice the roster. The
 // search by load takes 4 ms. Nor can it replace the other two: with equal loads, it missed a chain that helps in 124 of
 // 2,384 small rosters with pins. For loads it is good enough, because they are measured to a few percent, and nothing
-// moves within 15. Packing the queues anew evens the loads better, and moves nearly all of them.
+// moves within 15. Packing the queues anew evens the loads better, and moves nearly all of them. Chains of two moves,
+// where no single one helps, were tried, too: of 2,000 small rosters with pins they brought 1,944 within a quarter of
+// the optimum instead of 1,919, and without pins 1,989 instead of 1,982.
 //
 // All three count in a tally what servers and zones get, or will get, and find the next taker in a ranking.
 //

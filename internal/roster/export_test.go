@@ -76,3 +76,28 @@ func (b Heartbeat) Texts(d *sqldb.Dialect) (update, query string, err error) {
 	}
 	return update, query, err
 }
+
+// PlanFrom plans as a server does that has read what the processes of these servers have of other task types. It
+// returns the changes.
+func (r *Roster) PlanFrom(ctx context.Context, taskType string, elsewhere map[string]int) (changes []plan.Change, err error) {
+	if err := r.insertEnvironment(ctx); err != nil {
+		return nil, err
+	}
+	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		servers, err := l.Reader().Servers(ctx)
+		if err != nil {
+			return err
+		}
+		in, err := l.Reader().PlanInput(ctx, servers)
+		if err != nil {
+			return err
+		}
+		for i, s := range in.Servers {
+			in.Servers[i].Elsewhere = elsewhere[s.UUID]
+		}
+		result, _, err := planWithTotals(ctx, l, l.Reader(), &in)
+		changes = result.Changes
+		return err
+	})
+	return changes, err
+}
