@@ -101,6 +101,7 @@ func (l *failureLog) find(c *call, keys []string) (map[string]record, error) {
 		if err != nil {
 			return nil, fmt.Errorf("find failed items: %w", err)
 		}
+		known = make(map[string]record, len(stored))
 		for _, i := range stored {
 			if c.capabilities.Keyed || i.Queue == l.queue.ID { // a cursor is the key of an item in its own queue only
 				known[i.Key] = i.record(l.sweeps, now)
