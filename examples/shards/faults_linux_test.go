@@ -99,9 +99,13 @@ func TestFaultsOnSQLite(t *testing.T) {
 	s.finish()
 }
 
-// The same on servers of two kinds. Besides, the workers lose a shard of each kind, and the roster is split.
+// The same on servers of two kinds. Besides, the workers lose a shard of each kind, and the roster is split. Short tests
+// leave that to the plays data-* of internal/faults, which have the same faults.
 func TestFaultsOnServers(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes a minute: make check plays it")
+	}
 	server := testdb.Own(t, testdb.Postgres)
 	view, proxy := testdb.Through(t, server.URL())
 	cl := cluster{roster: view}
