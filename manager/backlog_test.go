@@ -364,8 +364,10 @@ func TestBacklogOfTheOtherDataDatabases(t *testing.T) {
 func TestBacklogFailuresEndWithTheQueues(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		cl.openShards()
+		s := sharded // the hours pass in fewer steps
+		s.HeartbeatInterval, s.JudgeDeadInterval, s.SleepTimeNoData = 20*time.Second, 100*time.Second, time.Minute
 		run := func(d processor.TaskDealer[int]) *worker {
-			m, err := manager.New(cl.c, manager.Config{}, manager.Serve("settle", d, sharded))
+			m, err := manager.New(cl.c, manager.Config{}, manager.Serve("settle", d, s))
 			if err != nil {
 				cl.Fatal(err)
 			}
