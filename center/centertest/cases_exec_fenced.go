@@ -35,10 +35,10 @@ func (r execSteps) write(batch context.Context, state string, id int) error {
 }
 
 // start writes beside the case. It returns when the statement waits for a lock, or has ended.
-func (r execSteps) start(batch context.Context, state string) (ended chan error) {
+func (r execSteps) start(write func() error) (ended chan error) {
 	r.Helper()
 	ended = make(chan error, 1)
-	go func() { ended <- r.write(batch, state, 1) }()
+	go func() { ended <- write() }()
 	for deadline := time.Now().Add(time.Minute); testdb.Waiting(r.T, r.url, r.c.DB()) == 0 && len(ended) == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			r.Fatal("the statement neither waits for a lock nor ends")
@@ -108,7 +108,7 @@ func testExecBesideHandover(t *testing.T, c *center.Center, url string) {
 	batch := r.batch("A", "1")
 	row := Begin(t, c)
 	r.in(row, "UPDATE exec_handover SET state = 'HELD'")
-	ended := r.start(batch, "FIRST")
+	ended := r.start(func() error { return r.write(batch, "FIRST", 1) })
 	if released := r.release("A", r.handover("1", "B")); len(released) > 0 {
 		t.Errorf("released queues %v under a statement, want none", released)
 	}
@@ -117,7 +117,7 @@ func testExecBesideHandover(t *testing.T, c *center.Center, url string) {
 	r.wantState("FIRST")
 	change := Begin(t, c)
 	r.in(change, "UPDATE schedule_queue SET cur_server = '"+r.uuid("B")+"', epoch = epoch + 1 WHERE queue_id = '1' AND task_type = '"+r.task+"'")
-	ended = r.start(batch, "LATE")
+	ended = r.start(func() error { return r.write(batch, "LATE", 1) })
 	r.must(change.Commit())
 	r.wantFenced("behind the hand-over", <-ended)
 	r.wantState("FIRST")
