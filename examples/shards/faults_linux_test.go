@@ -100,7 +100,7 @@ func TestFaultsOnSQLite(t *testing.T) {
 }
 
 // The same on servers of two kinds. Besides, the workers lose a shard of each kind, and the roster is split. Short tests
-// leave that to the plays data-* of internal/faults, which have the same faults.
+// leave that out: the plays data-* of internal/faults have faults of data databases on servers, some in each run.
 func TestFaultsOnServers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
