@@ -171,8 +171,8 @@ func (s *session) job(d duty) *job {
 		return s.alerter.tellRoster()
 	}
 	for _, p := range s.parts {
-		if make := p.jobs[d]; make != nil {
-			return make()
+		if newJob := p.jobs[d]; newJob != nil {
+			return newJob()
 		}
 	}
 	return nil
