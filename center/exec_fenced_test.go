@@ -167,3 +167,43 @@ func (f dataFixture) raiseBesideStatement(next center.Entry, write func() error)
 	must(f.T, row.Commit())
 	must(f.T, <-ended)
 }
+
+// PostgreSQL parses and plans a repeated statement of ExecFenced once on a connection, and those of users each time: for
+// a select the plan depends on the values.
+func TestExecFencedIsPrepared(t *testing.T) {
+	t.Parallel()
+	f := newFenced(t, testdb.URL(t, testdb.Postgres))
+	f.c.DB().SetMaxOpenConns(1)
+	settle := func(batch context.Context, state string) error {
+		return center.ExecFenced(batch, f.c.DB(), "UPDATE orders SET state = $1 WHERE id = 1", state)
+	}
+	prepared := func(want int) {
+		t.Helper()
+		n := 0
+		must(t, f.c.DB().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM pg_prepared_statements").Scan(&n))
+		if n != want {
+			t.Errorf("%d statements are prepared, want %d", n, want)
+		}
+	}
+	for range 3 {
+		_, err := f.c.DB().ExecContext(t.Context(), "UPDATE orders SET state = $1 WHERE id = 1", "OWN")
+		must(t, err)
+		prepared(0)
+	}
+	for i, want := range []int{0, 1, 1} {
+		state := fmt.Sprint("SETTLED", i)
+		must(t, settle(f.batch, state))
+		if prepared(want); f.state() != state {
+			t.Errorf("the state is %s, want %s", f.state(), state)
+		}
+	}
+	late := f.c.Bind(t.Context(), center.Batch{Server: web1, TaskType: "settle", Queue: center.QueueEpoch{ID: "0", Epoch: 6}})
+	if err := settle(late, "LATE"); !errors.Is(err, center.ErrFenced) || f.state() == "LATE" {
+		t.Errorf("under an old epoch: error %v, state %s", err, f.state())
+	}
+	f.exec("DEALLOCATE ALL") // as a pooler does, or code of the user
+	must(t, settle(f.batch, "AGAIN"))
+	if f.state() != "AGAIN" {
+		t.Errorf("the state is %s, want AGAIN", f.state())
+	}
+}

@@ -12,8 +12,13 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// preparedStatements limits how many statements a connection prepares.
-const preparedStatements = 100
+const (
+	// preparedStatements limits how many statements a connection prepares.
+	preparedStatements = 100
+	// preparedForDealers is the same for a connection of dealers. There are more of these, and a batch of another size may
+	// be another statement.
+	preparedForDealers = 16
+)
 
 // connector forces what correctness needs on the configuration of the user.
 func connector(cfg pq.Config, role sqldb.Role, o sqldb.PoolOptions) (driver.Connector, error) {
@@ -31,21 +36,20 @@ func connector(cfg pq.Config, role sqldb.Role, o sqldb.PoolOptions) (driver.Conn
 	if err != nil {
 		return nil, err
 	}
+	preparing := sqldb.Preparing{
+		Connector: explaining{c, cfg}, MayPrepare: direct, Unprepared: unprepared, MaxStatements: preparedStatements,
+	}
 	switch {
 	case role.Brief():
-		c.Dialer(dialer{brief: true, limit: sqldb.IOTimeout})
+		c.Dialer(dialer{prepares: true, limit: sqldb.IOTimeout})
 	case role == sqldb.RoleDealers:
-		c.Dialer(dialer{limit: o.ReplyLimit(false)})
+		c.Dialer(dialer{prepares: true, limit: o.ReplyLimit(false)})
+		preparing.MaxStatements, preparing.OnlyRepeated = preparedForDealers, true
 	default:
 		c.Dialer(dialer{})
-	}
-	if !role.Brief() {
 		return explaining{c, cfg}, nil
 	}
-	return sqldb.Preparing{
-		Connector: explaining{c, cfg}, MayPrepare: direct, Unprepared: unprepared,
-		MaxStatements: preparedStatements,
-	}, nil
+	return preparing, nil
 }
 
 // direct reports whether there is no proxy between the program and the server, so that statements may be prepared.
@@ -81,8 +85,8 @@ const cancelTimeout = 300 * time.Millisecond
 // for each read and each write. Only the deadline ends a statement of lib/pq when the network loses packets (its issue
 // 620), or when the server is frozen (F10). Migrations may run statements of any length.
 type dialer struct {
-	brief bool // the roster's own statements
-	limit time.Duration
+	prepares bool // the connection may prepare statements
+	limit    time.Duration
 }
 
 func (d dialer) Dial(network, address string) (net.Conn, error) {
@@ -97,7 +101,7 @@ func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net
 
 func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	limit := d.limit
-	if d.brief && !sqldb.Connecting(ctx) { // a cancel request: lib/pq waits for its reply if the statement was prepared
+	if d.prepares && !sqldb.Connecting(ctx) { // a cancel request: lib/pq waits for its reply if the statement was prepared
 		limit = cancelTimeout
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)

@@ -44,7 +44,7 @@ func dial(t *testing.T, address string, toCancel bool) net.Conn {
 	if !toCancel {
 		ctx = sqldb.WithDialed(ctx, new(net.Conn))
 	}
-	conn, err := dialer{brief: true, limit: sqldb.IOTimeout}.DialContext(ctx, "tcp", address)
+	conn, err := dialer{prepares: true, limit: sqldb.IOTimeout}.DialContext(ctx, "tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}

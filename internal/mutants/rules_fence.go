@@ -57,6 +57,12 @@ var fenceMutants = []mutant{
 		"TestExecFenced/postgres",
 	},
 	{
+		"", "the statements of users are prepared, too",
+		"prepares", "if ctx.Value(repeatedKey{}) == nil {",
+		"if false {",
+		"TestExecFencedIsPrepared",
+	},
+	{
 		"F3", "the owner changes under a statement with its fence",
 		"dialect", "<> '' FOR SHARE OF q), rota_work",
 		"<> ''), rota_work",

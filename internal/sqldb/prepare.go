@@ -21,6 +21,16 @@ type Preparing struct {
 	Unprepared func(error) bool
 	// MaxStatements is the largest number of prepared statements per connection.
 	MaxStatements int
+	// OnlyRepeated prepares only what is executed with a context of Repeated, for connections that carry the statements of
+	// users, too. Their plans depend on the values, as for a select that reads a part of a queue.
+	OnlyRepeated bool
+}
+
+type repeatedKey struct{}
+
+// Repeated returns a context for a statement that is executed again and again.
+func Repeated(ctx context.Context) context.Context {
+	return context.WithValue(ctx, repeatedKey{}, true)
 }
 
 // Connect implements driver.Connector.
@@ -31,13 +41,16 @@ func (p Preparing) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	c, ok := conn.(Conn)
-	if !ok || !p.MayPrepare(ctx, c, dialed) {
+	if !ok || !p.OnlyRepeated && !p.MayPrepare(ctx, c, dialed) {
 		return conn, nil
 	}
-	return &PreparingConn{
-		Conn: c, unprepared: p.Unprepared, maxStatements: p.MaxStatements,
-		Statements: map[string]*Statement{},
-	}, nil
+	preparing := &PreparingConn{
+		Conn: c, unprepared: p.Unprepared, maxStatements: p.MaxStatements, Statements: map[string]*Statement{},
+	}
+	if p.OnlyRepeated { // most connections are never asked
+		preparing.mayRepeat = func(ctx context.Context) bool { return p.MayPrepare(ctx, c, dialed) }
+	}
+	return preparing, nil
 }
 
 // dialedKey marks a context whose dialer reports, in a *net.Conn, what it has dialed.
@@ -92,6 +105,8 @@ type PreparingConn struct {
 
 	unprepared    func(error) bool
 	maxStatements int
+	mayRepeat     func(context.Context) bool // not nil: only statements of Repeated are prepared, if it returns true
+	repeats       *bool                      // what it has returned
 }
 
 // Statement is a statement that a connection has seen.
@@ -142,9 +157,9 @@ func (c *PreparingConn) ExecContext(ctx context.Context, query string,
 }
 
 // prepare returns the prepared statement. It returns nil at the first execution, for a statement without parameters,
-// and for a statement that the server refused.
+// and for a statement that the server refused or that the connection is not to prepare.
 func (c *PreparingConn) prepare(ctx context.Context, query string, args []driver.NamedValue) (Stmt, error) {
-	if len(args) == 0 {
+	if len(args) == 0 || c.mayRepeat != nil && !c.prepares(ctx) {
 		return nil, nil
 	}
 	now := time.Now()
@@ -170,6 +185,17 @@ func (c *PreparingConn) prepare(ctx context.Context, query string, args []driver
 		delete(c.Statements, query)
 	}
 	return s.Prepared, err
+}
+
+// prepares reports whether the connection prepares the statement of a context, of Repeated only.
+func (c *PreparingConn) prepares(ctx context.Context) bool {
+	if ctx.Value(repeatedKey{}) == nil {
+		return false
+	}
+	if c.repeats == nil {
+		c.repeats = new(c.mayRepeat(ctx))
+	}
+	return *c.repeats
 }
 
 // note records the first execution of a statement, if there is room.
