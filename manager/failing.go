@@ -78,10 +78,10 @@ func shortened(text string) string {
 	return text
 }
 
-// failureTeller tells of a dealer and of queues that do nothing but fail. It records which queues fail entirely (X7). The
-// row of the queue holds that, because the next owner must know it: items that have failed often back off for hours,
-// and it would take hours to find the failure again. The row of the server could not hold it, because it is gone when
-// the server is expired.
+// failureTeller tells of a dealer and of queues that do nothing but fail. It records which queues fail entirely (X7).
+// The row of the queue holds that, because the next owner must know it: items that have failed often back off for
+// hours, and it would take hours to find the failure again. The row of the server could not hold it, because it is
+// gone when the server is expired.
 type failureTeller struct {
 	*base
 	session *session

@@ -409,8 +409,8 @@ func queuesToMove(changes []plan.Change) []string {
 }
 
 // mayPlan reports whether a program plans while these servers live (P11): no other one than its own knows older rules.
-// By newer ones it would undo the plans of that server, and that server would undo its own. It does not read the version
-// in the row of its own server: if that was edited by hand, it would wait for itself.
+// By newer ones it would undo the plans of that server, and that server would undo its own. It does not read the
+// version in the row of its own server: if that was edited by hand, it would wait for itself.
 func mayPlan(version int, actor string, servers []ServerRow) bool {
 	return !slices.ContainsFunc(servers, func(s ServerRow) bool { return s.UUID != actor && s.PlannerVersion < version })
 }
