@@ -94,6 +94,7 @@ func (h *heartbeater) sendHeartbeat(ctx context.Context) (pause time.Duration, s
 	b := roster.Heartbeat{Token: h.token}
 	for _, r := range registrations {
 		report := r.report()
+		r.readBefore = report.ReadVersion
 		report.OldToken, report.JudgeDeadInterval = r.token, r.announce(b.Token)
 		b.Servers = append(b.Servers, report)
 	}
@@ -197,7 +198,7 @@ func (r *registration) renew(token string, start time.Time, p roster.HeartbeatRe
 	r.clock.Store(&clockPair{db: p.Now, local: now})
 	r.watch.observe(p.Now, now)
 	r.watch.intervals = r.next.intervals
-	reply := heartbeatReply{HeartbeatReply: p, lapses: r.lapsesBefore}
+	reply := heartbeatReply{HeartbeatReply: p, lapses: r.lapsesBefore, read: r.readBefore}
 	if r.watch.mayExpire() {
 		reply.watched = r.watch.watched()
 		reply.inherited = r.watch.since.Before(r.joined) && p.Now.Sub(r.joined) < r.watch.judgeDead
@@ -239,6 +240,7 @@ type registration struct {
 	beats        roster.Beats
 	next         announcement
 	lapsesBefore int64 // lapses when the heartbeat under way was sent
+	readBefore   int64 // ReadVersion of that heartbeat
 	watch        watch
 	watchRange   roster.WatchRange // the servers that this one watches
 }
@@ -267,6 +269,7 @@ func (r *registration) announce(token string) time.Duration {
 type heartbeatReply struct {
 	roster.HeartbeatReply
 	lapses    int64         // registration.lapses when the heartbeat was sent: the reply may tell nothing later
+	read      int64         // the number under which the server had read its queues when the heartbeat was sent
 	watched   time.Duration // for how long the server has watched the others; 0: too short to expire one
 	inherited bool          // other servers watched for a part of that time
 }

@@ -18,6 +18,7 @@ type planner struct {
 	*base
 
 	planned bool // this server has planned
+	begins  bool // it has done so for the first time, and the session is to send a heartbeat
 
 	ending roster.Ending // the attempts to expire the servers of processes that have ended
 
@@ -120,8 +121,7 @@ func (p *planner) rebalanced(done roster.RebalanceResult, err error) {
 		return
 	}
 	if !p.planned {
-		p.planned = true
-		p.heartbeater.soon() // tells the owners that this server knows of its requests (H4), and reads its share (P10)
+		p.planned, p.begins = true, true
 	}
 	if done.SkippedKnown {
 		p.block(done.Skipped)

@@ -142,6 +142,10 @@ func (s *session) wait(ctx context.Context) outcome {
 		if s.jobs.finish(ctx, err) {
 			s.reconcile(ctx, false)
 		}
+		if s.planner.begins {
+			s.planner.begins = false
+			s.heartbeater.soon() // now that the queues are read, it tells their owners (H4); it reads the share, too (P10)
+		}
 	case <-s.proc.Drained():
 		s.reconcile(ctx, lostByFence(s.proc))
 	case <-s.proc.Emptied():
@@ -235,7 +239,7 @@ func (s *session) follow(ctx context.Context, r heartbeatReply) {
 	s.config.reload(r.HeartbeatReply)
 	s.planner.block(r.Skipped)
 	s.reconcile(ctx, mustRead)
-	s.tellOwners(r.HeartbeatReply)
+	s.tellOwners(r)
 	s.look(ctx)
 }
 
@@ -266,9 +270,14 @@ func (s *session) lookAtOnce(ctx context.Context) {
 }
 
 // tellOwners tells the owners of the queues that this server requests, once for each request, that a heartbeat has
-// shown that it knows of them (H4). Without the hint they find that out with heartbeats of their own (X9).
-func (s *session) tellOwners(p roster.HeartbeatReply) {
-	if !s.view.hasNewRequests() || !s.view.matches(p) {
+// shown that it knows of them (H4). Without the hint they find that out with heartbeats of their own (X9). A heartbeat
+// that was sent before the server had read the requests may be older than these, so another one follows at once.
+func (s *session) tellOwners(r heartbeatReply) {
+	if !s.view.hasNewRequests() || !s.view.matches(r.HeartbeatReply) {
+		return
+	}
+	if r.read != s.view.Version {
+		s.heartbeater.soon()
 		return
 	}
 	var owners []string

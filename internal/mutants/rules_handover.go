@@ -363,6 +363,12 @@ var handoverMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"X9", "a heartbeat that is older than the requests tells the owners",
+		"tellOwners", "if r.read != s.view.Version {",
+		"if false {",
+		"TestHeartbeatBeforeTheRequestsTellsNoOwner",
+	},
+	{
 		"H7", "the proof is forgotten with the session",
 		"historyPart", "h := &historian{base: b, memory: memory}",
 		"memory = roster.NewMemory()\n\th := &historian{base: b, memory: memory}",

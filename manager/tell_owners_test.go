@@ -1,0 +1,23 @@
+package manager
+
+import (
+	"testing"
+
+	"github.com/dutyrota/rota/internal/roster"
+)
+
+// X9: a heartbeat that was sent before the server had read its requests may be older than these, so it tells the owners
+// nothing: they would look too early, and not look again. Another heartbeat follows at once.
+func TestHeartbeatBeforeTheRequestsTellsNoOwner(t *testing.T) {
+	view := &ownView{View: roster.View{
+		Version: 7, Queues: []roster.ViewQueue{{ID: "0", Owner: "you", Requester: "me", PlanVersion: 3}},
+	}}
+	b := &base{uuid: "me", heartbeater: &heartbeater{early: make(chan struct{}, 1)}, view: view}
+	view.base = b
+	s := &session{base: b}
+	reply := heartbeatReply{HeartbeatReply: roster.HeartbeatReply{QueueVersion: 7}, read: 6}
+	s.tellOwners(reply) // it has no roster to tell anybody with
+	if len(b.heartbeater.early) != 1 || !view.hasNewRequests() {
+		t.Errorf("%d heartbeats follow, and the requests count as shown: %t; want 1, false", len(b.heartbeater.early), !view.hasNewRequests())
+	}
+}
