@@ -23,7 +23,7 @@ func checkFence(t *testing.T, begin func(context.Context, *center.Center) (trans
 	t.Helper()
 	testdb.Each(t, func(t *testing.T, url string) {
 		c := openRoster(t, url)
-		try := func(epoch int64, cursor *string) error {
+		try := func(epoch int64, cursor *center.CursorMove) error {
 			ctx := c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queue: center.QueueEpoch{ID: "0", Epoch: epoch}, Cursor: cursor})
 			tx, err := begin(ctx, c)
 			if err != nil {
@@ -34,7 +34,7 @@ func checkFence(t *testing.T, begin func(context.Context, *center.Center) (trans
 			}
 			return errors.Join(tx.write(ctx), tx.commit())
 		}
-		for _, cursor := range []*string{nil, new(string)} {
+		for _, cursor := range []*center.CursorMove{nil, {}} {
 			if err := try(7, cursor); err != nil {
 				t.Errorf("fence: %v", err)
 			}
