@@ -13,8 +13,6 @@ import (
 )
 
 // reconciler brings the processor and the roster in line: it reads the server's rows, decides, and performs the steps.
-//
-// It has 16 methods: ten are the verbs of decide, which all change the same three maps.
 type reconciler struct {
 	*base
 	session *session

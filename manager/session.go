@@ -24,7 +24,7 @@ const (
 // own goroutine, except cancelAll, report and statistics. A server whose row is gone forgets everything and begins
 // another session, under a new uuid (S6).
 //
-// The fields up to jobs are the kernel. Options are parts.
+// Its fields are the kernel of a session. Options are in parts.
 type session struct {
 	*base
 	server *server

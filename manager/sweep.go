@@ -44,9 +44,6 @@ func (sw *sweep) progress(h processor.QueueState) runs.Progress {
 
 // sweeper sweeps queues for runs, in mode RUN. The processor gets a queue when the server has claimed it for the open
 // run, not when the server owns it. When the sweep ends, the processor forgets the queue.
-//
-// It has 20 methods: seven begin sweeps and save how far they have come, and thirteen end them. All change the same map
-// of sweeps.
 type sweeper struct {
 	*base
 	ticker *runTicker

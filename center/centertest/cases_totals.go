@@ -149,7 +149,7 @@ func testTotals(t *testing.T, c *center.Center) {
 		all.Wait()
 		one := list[0]
 		one.must(errors.Join(errs...))
-		for _, r := range list { // those that have waited
+		for _, r := range list { // moves that have waited for the lock
 			r.rebalanceAlways("B")
 		}
 		const requests = `SELECT COUNT(*) FROM schedule_event WHERE own_sign = 'race' AND kind = 'REQUESTED'`
