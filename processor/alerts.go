@@ -92,7 +92,7 @@ func (w *watch) inspect(c *selectCall, returned items, p *page) error {
 		}
 	}
 	if p.unstarted() == 0 || c.lane.sweep != nil ||
-		p.marks != nil && (!c.capabilities.Cursored || p.marks[p.next] != passed) {
+		p.marks != nil && (!c.capabilities.Cursored || p.marks[0] != passed) {
 		return nil
 	}
 	first, err := p.items.fingerprints(1)

@@ -141,13 +141,12 @@ func (b *batch) findKeys() (err error) {
 // performRecorded returns the outcome of a dead item. It is not executed, but its record or its Discard may be missing.
 // The cursor passes a dead item when the store has its record. The cursor of a sweep passes no failed item (X3).
 func (b *batch) performRecorded() error {
-	if err := b.findKeys(); err != nil {
+	err := b.findKeys()
+	if err != nil {
 		return err
 	}
-	u, err := b.updateOf(0)
+	u := b.updateOf(0)
 	switch {
-	case err != nil:
-		return err
 	case b.lane.sweep != nil:
 		return u.cause
 	case b.mark == unfinished:
@@ -294,7 +293,7 @@ func (b *batch) finishLocked(s *scheduler) {
 	if b.mark >= ordinary && (b.outcome == done || b.outcome == failed) {
 		b.measurePaceLocked(s)
 	}
-	if b.serial || b.page.chains != nil || l.limits.inFlight(s.settings) > 0 {
+	if b.serial || b.order != nil || l.limits.inFlight(s.settings) > 0 {
 		b.continuePageLocked(s)
 	}
 	if whole := b.outcome == done || b.outcome == failed; b.page.endBatch(whole && !b.isolation.missed(b.mark)) {
@@ -304,8 +303,8 @@ func (b *batch) finishLocked(s *scheduler) {
 		l.sweep.countBatchLocked(s, b)
 	}
 	l.rest.observe(b.result.repetition, b.outcome == lost)
-	freed := b.page.chains != nil && b.outcome == done && l.ordering.waiting > 0 // an item may have waited for this batch
-	if b.result.retryNow || freed {                                              // in NOTSLEEP the lane may rest already
+	freed := b.order != nil && b.outcome == done && l.ordering.waiting > 0 // an item may have waited for this batch
+	if b.result.retryNow || freed {                                        // in NOTSLEEP the lane may rest already
 		if l.sweep != nil {
 			l.sweep.idles = false
 		}
@@ -346,9 +345,7 @@ func (b *batch) continuePageLocked(s *scheduler) {
 	if b.capabilities.Cursored {
 		goesOn = b.moveCursorLocked() && goesOn
 	}
-	if b.page.chains != nil {
-		s.stats.skip(b.page.endChained(b))
-	}
+	s.stats.skip(b.page.handout.end(b))
 	if !goesOn {
 		s.stats.skip(b.page.drop())
 		if next := b.lane.page; next != nil && next != b.page { // in NOTSLEEP

@@ -117,12 +117,7 @@ func (b *batch) failItems(named []itemError) {
 	log := b.lane.failures
 	updates := make([]update, 0, len(named))
 	for _, f := range named {
-		u, verdict, err := b.failItem(f)
-		if err != nil {
-			b.logError("find the order key of a failed item", b.keys[f.index], err)
-			b.result.pause = true
-			return
-		}
+		u, verdict := b.failItem(f)
 		if !b.page.records[u.key].failedItself() {
 			b.result.parked++
 		}
@@ -181,10 +176,8 @@ func (r *batchResult) add(v verdict, item SweptItem, now record) {
 
 // failItem returns the new record of an item that failed once more, and what the failure means. It notes when the item
 // had failed first.
-func (b *batch) failItem(f itemError) (u update, _ verdict, err error) {
-	if u, err = b.updateOf(f.index); err != nil {
-		return u, doubt, err
-	}
+func (b *batch) failItem(f itemError) (update, verdict) {
+	u := b.updateOf(f.index)
 	b.result.first = max(b.result.first, cmp.Or(u.first, math.MaxUint64))
 	most := b.settings.ItemMaxAttempts
 	verdict := failure{
@@ -195,12 +188,12 @@ func (b *batch) failItem(f itemError) (u update, _ verdict, err error) {
 	switch verdict {
 	case passOver:
 		u.record = record{dead: true, unsaved: true}
-		return u, verdict, nil
+		return u, verdict
 	case doubt:
 		if !u.dead {
 			u.doubt(&b.call, f.err)
 		}
-		return u, verdict, nil
+		return u, verdict
 	}
 	u.doubtful, u.tries = false, 0
 	if !isBusy(f.err) {
@@ -213,7 +206,7 @@ func (b *batch) failItem(f itemError) (u update, _ verdict, err error) {
 	}
 	pause := cmp.Or(b.settings.asked(f.err), b.settings.pause(u.attempts, b.settings.RetryMax))
 	u.retryAt = time.Now().Add(pause)
-	return u, verdict, nil
+	return u, verdict
 }
 
 // unfinished reports whether a dead item lacks its record or its Discard.
@@ -222,12 +215,12 @@ func (b *batch) unfinished(r record) bool {
 }
 
 // updateOf returns the update of an item of the batch, with its record before the batch.
-func (b *batch) updateOf(n int) (u update, err error) {
-	u.index, u.key, u.record = n, b.keys[n], b.page.records[b.keys[n]]
-	if b.capabilities.Ordered {
-		u.orderKey, err = b.items.orderKey(b.from + n)
+func (b *batch) updateOf(n int) update {
+	u := update{index: n, key: b.keys[n], record: b.page.records[b.keys[n]]}
+	if b.order != nil {
+		u.orderKey = b.order[b.from+n]
 	}
-	return u, err
+	return u
 }
 
 // discardFailed discards an item of a failed batch that has just died. If the store has no record of the death, or if

@@ -200,7 +200,7 @@ type Paged[T any] interface {
 type Ordered[T any] interface {
 	// OrderKey returns the order key of item: valid UTF-8 without NUL, of at most 2,000 characters. It must return the
 	// same key for the same item each time. Items with an empty order key are in no order. The executor that selected item
-	// calls it, and executors call it for items that have failed.
+	// calls it.
 	OrderKey(item T) string
 }
 

@@ -100,7 +100,7 @@ func (c *selectCall) filterPage(p *page) (err error) {
 		if c.untested = p.unstarted(); c.quota > 0 && c.untested > 1 {
 			all := make([]int32, c.untested)
 			for i := range all {
-				all[i] = int32(p.next + i)
+				all[i] = int32(i)
 			}
 			p.keep(c.lane.spread(all, 1))
 		}
@@ -118,9 +118,7 @@ func (c *selectCall) filterPage(p *page) (err error) {
 	}
 	d := c.divide(p)
 	if c.order != nil {
-		if err = c.lane.ordering.held.note(c.order, c.began, p.items.orderKey); err != nil {
-			return err
-		}
+		c.order.held.leaveOut(c.order.blocked, c.began)
 	}
 	switch {
 	case c.quota > 0 && c.capabilities.Cursored:

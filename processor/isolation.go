@@ -118,10 +118,8 @@ func (i *isolation) end(b *batch) {
 }
 
 // saveStart records in the store that an item begins alone.
-func (l *failureLog) saveStart(b *batch) (u update, err error) {
-	if u, err = b.updateOf(0); err != nil {
-		return u, err
-	}
+func (l *failureLog) saveStart(b *batch) (update, error) {
+	u := b.updateOf(0)
 	u.started = true
 	return u, l.write(b.bound, []FailedItem{u.item(b.began)})
 }

@@ -15,14 +15,13 @@ type page struct {
 	records map[string]record // what is known, by key, about the items that have failed
 	fetched int               // number of items that the select returned
 	retries int               // number of items that have failed alone before
-	next    int               // index of the first unstarted item
-	end     int               // number of items
+	handout handout           // of its items: sequence, or the chains of an Ordered dealer
 	batches int               // number of batches taken so far
 	ended   int               // number of batches that have ended
 	cut     bool              // some items were dropped, or cancelled
 	readyAt time.Time         // when its first batch could be taken
-	chains  *chains           // of an Ordered dealer: they replace next and end
-	behind  *keysBehind       // of its pass, if that has moved behind the page; else nil
+
+	sequence sequence
 }
 
 // pageItems are the items of a page and what belongs to each of them. Removing items from a page replaces them, so that
@@ -30,7 +29,7 @@ type page struct {
 type pageItems struct {
 	items        items
 	fingerprints []uint64 // nil outside of sweeps, and if the items cannot be distinguished
-	order        []uint64 // the order keys; nil if the dealer is not Ordered
+	order        []string // the order keys; nil if the dealer is not Ordered
 }
 
 // span is a batch of items.
@@ -54,23 +53,9 @@ const (
 )
 
 func newPage(ctx context.Context, list items, n int) *page {
-	return &page{pageItems: pageItems{items: list}, ctx: ctx, fetched: n, end: n}
-}
-
-// unstarted returns how many items are left to execute; none if there is no page.
-func (p *page) unstarted() int {
-	switch {
-	case p == nil:
-		return 0
-	case p.chains != nil:
-		return p.chains.unstarted()
-	}
-	return p.end - p.next
-}
-
-// startable reports whether a batch may begin now. An item of an Ordered dealer may wait for one that is in flight.
-func (p *page) startable() bool {
-	return p.unstarted() > 0 && (p.chains == nil || len(p.chains.free) > 0)
+	p := &page{pageItems: pageItems{items: list}, ctx: ctx, fetched: n, sequence: sequence{to: n}}
+	p.handout = &p.sequence
+	return p
 }
 
 // markOf returns the mark of an item.
@@ -81,59 +66,21 @@ func (p *page) markOf(i int32) mark {
 	return p.marks[i]
 }
 
-// peek returns the size and the mark of the next batch, which has at most n items.
-func (p *page) peek(n int) (size int, m mark) {
-	first := int32(p.next)
-	if p.chains != nil {
-		first = p.chains.free[0]
+// unstarted returns how many items are left to execute; none if there is no page.
+func (p *page) unstarted() int {
+	if p == nil {
+		return 0
 	}
-	if m = p.markOf(first); m != ordinary {
-		n = min(n, max(1, int(m)))
-	}
-	if p.chains != nil {
-		return len(p.chains.batch(n, p.markOf)), m
-	}
-	n = min(n, p.unstarted())
-	if p.marks != nil {
-		if i := slices.IndexFunc(p.marks[p.next:p.next+n], func(other mark) bool { return other != m }); i > 0 {
-			n = i
-		}
-	}
-	return n, m
+	return p.handout.unstarted()
 }
+
+// startable reports whether a batch may begin now; not if there is no page.
+func (p *page) startable() bool { return p.unstarted() > 0 && p.handout.startable() }
 
 // take starts the next batch, which has n items.
 func (p *page) take(n int) span {
 	p.batches++
-	if p.chains != nil {
-		return p.takeChained(slices.Clone(p.chains.batch(n, p.markOf)))
-	}
-	s := span{pageItems: p.pageItems, from: p.next, to: p.next + n}
-	p.next += n
-	return s
-}
-
-// takeChained starts a batch of the items at indexes. If they are not side by side on the page, the batch has its own
-// list of them.
-func (p *page) takeChained(indexes []int32) span {
-	p.chains.take(indexes)
-	n, first := len(indexes), int(indexes[0])
-	if int(indexes[n-1]) == first+n-1 && slices.IsSorted(indexes) {
-		return span{p.pageItems, first, first + n, indexes}
-	}
-	return span{p.picked(indexes), 0, n, indexes}
-}
-
-// endChained ends a batch of an Ordered dealer. The items behind one that is not done return to the source, and so do
-// the later items of its key on the pages behind this one. It returns how many items it has dropped.
-func (p *page) endChained(b *batch) (dropped int) {
-	isDone := b.itemDone
-	for n := range b.indexes {
-		if p.behind != nil && !isDone(n) {
-			p.behind.failed.add(b.order[b.from+n], false)
-		}
-	}
-	return p.chains.end(b.indexes, isDone)
+	return p.handout.take(p, n)
 }
 
 // endBatch counts the end of a batch. whole says that the batch was executed to its end. endBatch reports whether all
@@ -147,28 +94,16 @@ func (p *page) endBatch(whole bool) bool {
 // drop drops all unstarted items and returns their number.
 func (p *page) drop() int {
 	n := p.unstarted()
-	p.next, p.cut = p.end, p.cut || n > 0
-	if p.chains != nil {
-		p.dropChained()
-	}
+	p.cut = p.cut || n > 0
+	p.handout.drop(p)
 	return n
-}
-
-// dropChained drops the unstarted items of an Ordered dealer. The later items of their keys wait for the next pass.
-func (p *page) dropChained() {
-	for i, started := range p.chains.started {
-		if p.behind != nil && !started {
-			p.behind.failed.add(p.order[i], false)
-		}
-	}
-	p.chains.drop()
 }
 
 // keep makes the items at indexes, in that order, the unstarted ones.
 func (p *page) keep(indexes []int32) {
 	p.pageItems = p.picked(indexes)
 	p.marks = pick(p.marks, indexes)
-	p.next, p.end = 0, len(indexes)
+	p.sequence = sequence{to: len(indexes)}
 }
 
 // picked returns the items at indexes.
@@ -187,3 +122,45 @@ func pick[E any](list []E, indexes []int32) []E {
 	}
 	return picked
 }
+
+// handout gives the items of a page to batches. The scheduler's lock guards it.
+type handout interface {
+	unstarted() int                         // how many items are left to execute
+	startable() bool                        // whether a batch may begin now, if items are left
+	peek(p *page, n int) (size int, m mark) // the size and the mark of the next batch, which has at most n items
+	take(p *page, n int) span               // starts the next batch, which has n items
+	end(b *batch) (dropped int)             // ends a batch, and drops the items that must not follow it
+	drop(p *page)                           // drops all unstarted items
+}
+
+// sequence hands out the items in the order of the page.
+type sequence struct {
+	next int // index of the first unstarted item
+	to   int // number of items
+}
+
+func (s *sequence) unstarted() int { return s.to - s.next }
+
+func (s *sequence) startable() bool { return true }
+
+func (s *sequence) peek(p *page, n int) (size int, m mark) {
+	if m = p.markOf(int32(s.next)); m != ordinary {
+		n = min(n, max(1, int(m)))
+	}
+	n = min(n, s.unstarted())
+	if p.marks != nil {
+		if i := slices.IndexFunc(p.marks[s.next:s.next+n], func(other mark) bool { return other != m }); i > 0 {
+			n = i
+		}
+	}
+	return n, m
+}
+
+func (s *sequence) take(p *page, n int) span {
+	s.next += n
+	return span{pageItems: p.pageItems, from: s.next - n, to: s.next}
+}
+
+func (s *sequence) end(*batch) (dropped int) { return 0 }
+
+func (s *sequence) drop(*page) { s.next = s.to }

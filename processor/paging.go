@@ -187,9 +187,8 @@ func (c *selectCall) findStep(returned items, p *page) (err error) {
 		if err = c.goOn(moves, returned, p.fetched); err != nil || c.reach.step == stuck {
 			return err
 		}
-		if c.order != nil && !c.order.leaveBehind(c.memory.keysBehind) {
-			c.reach.step = stays
-			c.lane.watch.alertManyKeys(c)
+		if c.order != nil {
+			c.leaveKeysBehind()
 		}
 	case c.order == nil && c.lane.sweep == nil && c.reach.head >= c.reach.wanted:
 		return c.goOn(skips, returned, c.reach.head)

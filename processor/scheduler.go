@@ -87,7 +87,7 @@ func (s *scheduler) nextBatchLocked(now time.Time) (l *lane, size int, m mark) {
 	if !l.isolated {
 		most = s.limiter.atMost(now, s.settings.ExecuteNumber, s.settings, s.grants)
 	}
-	size, m = l.page.peek(most)
+	size, m = l.page.handout.peek(l.page, most)
 	n := size
 	if m < ordinary { // Execute is not called
 		n = 0

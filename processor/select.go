@@ -46,7 +46,7 @@ func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now
 	c.selection.Limit = s.pageSizeLocked(l, now)
 	c.cursor, c.ctx = c.grant.cursor, c.grant.contextLocked(ctx)
 	c.reach.before = l.paging.met
-	c.order = l.newKeyOrderLocked(c.capabilities)
+	c.order = c.capabilities.newKeyOrder()
 	if l.sweep != nil {
 		_, c.swept.givesUp = s.sweepsWaitLocked(now)
 	}
@@ -184,7 +184,7 @@ func (c *selectCall) preparePage(returned items, p *page) (err error) {
 		if p.order, err = returned.orderKeys(); err != nil {
 			return err
 		}
-		c.order.keys, c.order.last = p.order, make(map[uint64]lastOfKey, len(p.order))
+		c.order.keys, c.order.last = p.order, make(map[string]lastOfKey, len(p.order))
 	}
 	if err = c.filterPage(p); err != nil {
 		return err
@@ -202,7 +202,8 @@ func (c *selectCall) preparePage(returned items, p *page) (err error) {
 		p.ctx = c.env.Bind(c.ctx, c.grant.queue, nil)
 	}
 	if c.order != nil {
-		p.chains = newChains(p.order, c.capabilities.atomic)
+		c.order.chains = newChains(p.order, c.capabilities.atomic)
+		p.handout = c.order.chains
 	}
 	return nil
 }
@@ -224,14 +225,8 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	s.selects--
 	l.selecting = false
 	l.sampling.untried = c.more || c.reach.step == moves
-	if c.order != nil {
-		l.ordering.behind, l.ordering.waiting = c.order.behind, c.order.waitingKeys()
-		if c.found != nil && c.reach.step == moves {
-			c.found.behind = l.ordering.behind
-		}
-	}
 	if c.outcome == done {
-		l.paging.met = c.reach.met
+		l.paging.met, l.ordering.waiting = c.reach.met, c.order.waitingKeys()
 	}
 	if c.loaded {
 		c.grant.moveCursorLocked(c.selection.Queue.Cursor, c.cursor.suspects)

@@ -26,9 +26,8 @@ type items interface {
 	pick(indexes []int32) items
 	// keys appends the keys of the items between from and to, or their cursors if the dealer is not Keyed.
 	keys(dst []string, from, to int) ([]string, error)
-	// orderKeys returns the hash of the order key of each item, and 0 for none. orderKey returns the key itself.
-	orderKeys() ([]uint64, error)
-	orderKey(i int) (string, error)
+	// orderKeys returns the order key of each item.
+	orderKeys() ([]string, error)
 	// place returns the cursor of an item, or its position if the dealer is Paged.
 	place(i int) (string, error)
 	// fingerprints returns a hash of each of the first n items that is equal for equal items. It returns nil if it cannot
@@ -187,20 +186,13 @@ func (i *typedItems[T]) place(n int) (_ string, err error) {
 	return i.cursored.Cursor(i.list[n]), nil
 }
 
-func (i *typedItems[T]) orderKeys() (keys []uint64, err error) {
+func (i *typedItems[T]) orderKeys() (keys []string, err error) {
 	defer i.caught(&err)
-	keys = make([]uint64, len(i.list))
+	keys = make([]string, len(i.list))
 	for n, item := range i.list {
-		if key := i.ordered.OrderKey(item); key != "" {
-			keys[n] = max(1, maphash.String(i.seed, key))
-		}
+		keys[n] = i.ordered.OrderKey(item)
 	}
 	return keys, nil
-}
-
-func (i *typedItems[T]) orderKey(n int) (_ string, err error) {
-	defer i.caught(&err)
-	return i.ordered.OrderKey(i.list[n]), nil
 }
 
 func (i *typedItems[T]) fingerprints(n int) (all []uint64, err error) {

@@ -163,7 +163,7 @@ func (l *aLane) play(t *testing.T, words []string) {
 	case "finds backing-off":
 		l.found(t, 1, func(c *selectCall) { c.retryAt = now.Add(d); c.found.drop() })
 	case "finds key-left-out":
-		l.selected(func(c *selectCall) { c.order = &keyOrder{behind: &keysBehind{}, once: true} })
+		l.selected(func(c *selectCall) { c.order = &keyOrder{held: (*heldKeys)(nil).restart(c.began), once: true} })
 	case "fails":
 		l.selected(func(c *selectCall) { c.outcome, c.err = failed, RetryAfter(d, errors.New("no")) })
 	case "is cancelled":

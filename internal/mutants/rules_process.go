@@ -28,7 +28,7 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "the limit grows by failed items that have left the source",
-		"finishLocked", "l.paging.met = c.reach.met",
+		"finishLocked", "l.paging.met, l.ordering.waiting = c.reach.met, c.order.waitingKeys()",
 		"l.paging.met = met{max(l.paging.parked, c.reach.parked), c.reach.saturated}",
 		"TestParkedItemsLeaveTheSource",
 	},
@@ -250,8 +250,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X10", "an order key is held although its dead item is forgotten",
-		"take", "|| now.Sub(k.since) >= askAgain)",
-		"|| now.Before(k.since))",
+		"restart", "&& now.Sub(k.since) < askAgain {",
+		"&& !now.Before(k.since) {",
 		"TestScenarios/retention-of-dead-items",
 	},
 	{
@@ -400,14 +400,14 @@ var processMutants = []mutant{
 	},
 	{
 		"X10", "an item is executed although one of its key was left on a page before",
-		"judge", "case blocked || o.behind.left.has(key):",
+		"judge", "case blocked || o.held.isBehind(key):",
 		"case blocked:",
 		"TestAKeyIsHeldBehindThePage",
 	},
 	{
 		"X10", "the next item of a key follows a failed one",
-		"end", "case isDone(n):",
-		"case isDone(n) || true:",
+		"end", "case isDone:",
+		"case isDone || true:",
 		"TestAFailedItemHoldsItsKey|TestEveryItemOfALiveQueueIsExecuted/.*ordered:true",
 	},
 	{
@@ -418,19 +418,19 @@ var processMutants = []mutant{
 	},
 	{
 		"X10", "the pass goes on though it leaves more keys behind than memory may hold",
-		"leaveBehind", "<= most",
-		">= 0",
+		"leaveKeysBehind", "if o.held.size() > c.memory.keysBehind {",
+		"if false {",
 		"TestAPassStopsAtTheBoundOfItsKeys",
 	},
 	{
 		"X10", "the pass forgets the keys that a select has left out",
-		"prepare", "for key, k := range c.lane.ordering.held.take(c.began) {",
-		"o.behind.leftOut = nil; for key, k := range c.lane.ordering.held.take(c.began) {",
+		"prepare", "for key, k := range o.held.leftOut {",
+		"o.held.leftOut = o.held.restart(c.began).leftOut; for key, k := range o.held.leftOut {",
 		"TestAKeyThatWasLeftOutIsHeldBehindThePage",
 	},
 	{
 		"X10", "the pass forgets the keys of items that fail behind it",
-		"endChained", "if p.behind != nil && !isDone(n) {",
+		"end", "if c.behind != nil && !isDone {",
 		"if false {",
 		"TestAKeyIsHeldBehindThePage",
 	},
