@@ -20,7 +20,7 @@ var hostileValues = map[schema.Kind][]string{
 }
 
 // S13: a process serves a healthy task type beside others, each of which has something hostile in its rows. The healthy
-// one never stands still. A short test writes one value into each column.
+// one never stands still, and a process that starts then serves it, too. A short test writes one value into each column.
 func TestHostileRowsStopNoOtherTask(t *testing.T) {
 	racetest.Skip(t)
 	for _, table := range []string{"schedule_task_type", "schedule_task_running", "schedule_server", "schedule_queue"} {
@@ -34,26 +34,39 @@ func (cl *cluster) workBesideHostileRows(table string) {
 	for name := range edits {
 		tasks = append(tasks, manager.Serve(name, idle{}, manager.Settings{Queues: 1}))
 	}
-	m, err := manager.New(cl.c, manager.Config{Grace: time.Second, Logger: cl.logger()}, tasks...)
-	if err != nil {
-		cl.Fatal(err)
+	start := func() *worker {
+		m, err := manager.New(cl.c, manager.Config{Grace: time.Second, Logger: cl.logger()}, tasks...)
+		if err != nil {
+			cl.Fatal(err)
+		}
+		defer time.Sleep(20 * time.Second)
+		return cl.run(m)
 	}
-	w := cl.run(m)
-	time.Sleep(20 * time.Second)
+	w := start()
 	cl.exec("PRAGMA ignore_check_constraints = ON") // of the one connection
 	for name, edit := range edits {
 		cl.exec(edit + " WHERE task_type = '" + name + "'")
 	}
 	cl.exec("UPDATE schedule_task_type SET version = version + 1 WHERE typeof(version) = 'integer' AND version < 1000")
-	for second := range 40 {
-		before := cl.executed("healthy")
-		time.Sleep(time.Second)
-		if n := cl.executed("healthy") - before; n < 30 {
-			cl.Fatalf("%d items of the healthy task type in second %d, want about 50", n, second)
-		}
-	}
+	cl.expectSteady("healthy", 40)
 	w.stop()
 	<-w.done // it may say that the hostile task types have not left
+	w = start()
+	cl.expectSteady("healthy", 10)
+	w.stop()
+	<-w.done
+}
+
+// expectSteady expects that a dealer executes about 50 items in each of the next seconds.
+func (cl *cluster) expectSteady(name string, seconds int) {
+	cl.Helper()
+	for second := range seconds {
+		before := cl.executed(name)
+		time.Sleep(time.Second)
+		if n := cl.executed(name) - before; n < 30 {
+			cl.Fatalf("%d items of the task type %s in second %d, want about 50", n, name, second)
+		}
+	}
 }
 
 // hostileEdits returns an edit of the row for each task type with something hostile, by the name of the task type.

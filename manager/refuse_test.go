@@ -55,14 +55,32 @@ func TestUnsuitedWorkerDoesNotBegin(t *testing.T) {
 		}
 		const reason = "splittable (true) needs cursors in the roster"
 		w := cl.serveAlerted(alerts, reader{}, s)
-		<-w.done
-		if w.err == nil || !strings.Contains(w.err.Error(), reason) {
-			cl.Errorf("the worker ended with %v, want an error with %q", w.err, reason)
+		time.Sleep(2 * time.Minute)
+		if err := w.Ready(); err == nil || !strings.Contains(err.Error(), "task settle is joining") {
+			cl.Errorf("Ready returned %v, want that the task is joining", err)
 		}
 		if kinds := alerts.kinds(); len(kinds) != 1 || kinds[0] != condition.Refused.Name {
 			cl.Errorf("the alerts are %v, want one", kinds)
 		}
 		cl.wantRefusal(reason)
+		cl.exec("UPDATE schedule_task_type SET splittable = FALSE, version = version + 1")
+		time.Sleep(time.Minute)
+		if err := w.Ready(); err != nil {
+			cl.Errorf("Ready returned %v after the change was undone", err)
+		}
+	})
+}
+
+// A program that cannot work by what it states itself ends at once.
+func TestAProgramThatContradictsItselfEnds(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := cl.elsewhere()
+		s.Splittable = true
+		w := cl.serveAlerted(new(alertLog), reader{}, s)
+		<-w.done
+		if w.err == nil || !strings.Contains(w.err.Error(), "splittable (true) needs cursors in the roster") {
+			cl.Errorf("the worker ended with %v, want an error about splittable", w.err)
+		}
 	})
 }
 

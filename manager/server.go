@@ -13,6 +13,7 @@ import (
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/fit"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
@@ -99,37 +100,62 @@ func (s *server) run(ctx context.Context) error {
 }
 
 // define writes the task type's rows if they are missing, and makes the processor. It tries again while the database is
-// busy or away, and while a task type that this one runs after is not defined, because another program may define it
-// later. If ctx is done first, define makes no processor: there is nothing to serve or hand over.
+// busy or away, while a task type that this one runs after is not defined, because another program may define it later,
+// and while the rows have what this process cannot work by: an operator may change that, and the other tasks of the
+// process go on meanwhile (S13). If ctx is done first, define makes no processor: there is nothing to serve or hand
+// over.
 func (s *server) define(ctx context.Context) (err error) {
 	*s.settings = s.task.settings.WithDefaults()
-	line := retryLine{log: s.log, text: "task type not defined; trying again"}
+	most := s.settings.HeartbeatInterval
+	line := retryLine{log: s.log, text: "task type not served; trying again"}
 	defer line.flush(ctx)
-	for pause := pollInterval; ctx.Err() == nil; {
-		var row Settings
-		if row, err = s.defineOnce(ctx); err == nil && s.cfg.ApplySettings {
-			row, err = s.applyOnce(ctx, row)
+	for pause := pollInterval; ctx.Err() == nil; sleep(ctx, pause) {
+		if s.proc, err = s.adopt(ctx); err == nil {
+			s.compare(ctx)
+			return nil
 		}
-		if err == nil {
-			*s.settings = row
-			break
-		}
-		if !s.maySucceed(err) {
+		if isRefusal(err) {
+			s.tellRefusal(ctx, err)
+		} else if !s.maySucceed(err) {
 			return err
 		}
-		if pause = min(2*pause, s.settings.HeartbeatInterval); pause == s.settings.HeartbeatInterval {
+		if pause = min(2*pause, most); pause == most {
 			line.failed(ctx, err) // not at once: another task of this program may define it
 		}
-		sleep(ctx, pause)
 	}
-	if ctx.Err() != nil {
-		return nil
+	return nil
+}
+
+// errRefused says that this process cannot work by the settings in the database, and could by those that it states.
+var errRefused = errors.New("the settings in the database do not suit this process")
+
+// adopt defines the task type and returns a processor with the settings in force.
+func (s *server) adopt(ctx context.Context) (*processor.Processor, error) {
+	row, err := s.defineOnce(ctx)
+	if err == nil && s.cfg.ApplySettings {
+		row, err = s.applyOnce(ctx, row)
 	}
-	s.compare(ctx)
-	if s.proc, err = s.newProcessor(); err != nil {
+	if err != nil {
+		return nil, err
+	}
+	*s.settings = row
+	proc, err := s.newProcessor()
+	if err == nil {
+		return proc, nil
+	}
+	*s.settings = s.task.settings.WithDefaults() // those of the row may be no settings at all
+	if _, contradiction := s.newProcessor(); contradiction != nil {
 		s.tellRefusal(ctx, err)
+		return nil, err
 	}
-	return err
+	return nil, fmt.Errorf("%w: %w", errRefused, err)
+}
+
+// isRefusal reports whether an error says that this process cannot work by what the rows of the task type have: it
+// waits until somebody changes that.
+func isRefusal(err error) bool {
+	return errors.Is(err, errRefused) || errors.Is(err, roster.ErrUnsuited) || errors.Is(err, roster.ErrRestart) ||
+		sqldb.IsUnreadable(err)
 }
 
 // compare says which stated settings are not in force, and how to apply them.
@@ -202,10 +228,9 @@ func (s *server) join(ctx context.Context) *session {
 			s.heartbeater.add(session.reg)
 			return session
 		}
-		if errors.Is(err, roster.ErrUnsuited) || errors.Is(err, roster.ErrRestart) {
+		if isRefusal(err) {
 			s.tellRefusal(ctx, err)
-		}
-		if first && !s.roster.IsTransient(err) {
+		} else if first && !s.roster.IsTransient(err) {
 			s.fail(fmt.Errorf("task %s: %w", s.taskType, err))
 			return nil
 		}

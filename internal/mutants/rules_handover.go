@@ -286,7 +286,7 @@ var handoverMutants = []mutant{
 	},
 	{
 		"N3", "nobody is told of a worker that does not register",
-		"join", "errors.Is(err, roster.ErrUnsuited)",
+		"isRefusal", "errors.Is(err, roster.ErrUnsuited)",
 		"errors.Is(err, center.ErrFenced)",
 		"TestUnsuitedWorkerDoesNotReturn",
 	},

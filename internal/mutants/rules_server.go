@@ -321,6 +321,18 @@ var serverMutants = []mutant{
 		"TestConformanceWithoutConstraints",
 	},
 	{
+		"S13", "a process that starts beside a row that it cannot read serves no task type",
+		"isRefusal", "sqldb.IsUnreadable(err)",
+		"sqldb.IsUnreadable(nil)",
+		"TestHostileRowsStopNoOtherTask",
+	},
+	{
+		"S13", "a process that starts beside settings that its dealer refuses serves no task type",
+		"isRefusal", "errors.Is(err, errRefused)",
+		"false",
+		"TestUnsuitedWorkerDoesNotBegin",
+	},
+	{
 		"S13", "a value that cannot be read stops the other task types of a process",
 		"readReplies", "sqldb.Scan[row](rows)\n",
 		"sqldb.Scan[row](rows)\n\t\tif unreadable != nil {\n\t\t\treturn unreadable\n\t\t}\n",

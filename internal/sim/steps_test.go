@@ -179,13 +179,6 @@ func (w *world) undoEdits() error {
 	return nil
 }
 
-// isEdited reports whether the settings are as a person has written them: a process that starts may refuse them.
-func (w *world) isEdited() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.edits) > 0
-}
-
 // restore lets the roster's database fall back to the last backup. It notes which items are not done any more.
 func (w *world) restore() error {
 	w.mu.Lock()

@@ -194,7 +194,7 @@ func (w *world) start(name string) {
 		defer close(p.done)
 		p.err = p.run(ctx)
 		w.note("%s has ended: %v", name, p.err)
-		if !p.left() && !p.link.isDead() && !w.isEdited() {
+		if !p.left() && !p.link.isDead() {
 			w.breaks("by itself: %s has ended: %v", name, p.err)
 		}
 		p.alive.Store(false)
