@@ -7,9 +7,18 @@ import (
 	"time"
 )
 
-// watch finds what is wrong with the selects of a lane, and alerts it. Only the lane's select uses it.
+// watchStage finds what is wrong with the selects of a lane, and alerts it.
+var watchStage = stage{
+	prepare: func(c *selectCall) { c.lane.watch.begin(c) },
+	page:    func(c *selectCall, returned items, p *page) error { return c.lane.watch.inspect(c, returned, p) },
+	begins: func(c *selectCall, s *scheduler) {
+		c.lane.watch.checkRepeatsLocked(c, s)
+		s.noteHintLocked(c)
+	},
+}
+
+// watch is what the watch knows of a lane. Only the lane's select uses it.
 type watch struct {
-	parkedAt   time.Time // when the alert about parked items was last sent (X2); zero while nothing is to be alerted
 	comparedAt time.Time // when the items of a page were last compared with each other
 	repeats    repeats
 	unhinted   bool // items have come without a hint
@@ -18,7 +27,7 @@ type watch struct {
 // begin sends, before a select, the alerts that are due.
 func (w *watch) begin(c *selectCall) {
 	if w.unhinted {
-		w.remind(c, Alert{Kind: AlertUnhinted, Text: fmt.Sprintf("a poll of queue %s has found items, although the setting "+
+		c.remindQueue(Alert{Kind: AlertUnhinted, Text: fmt.Sprintf("a poll of queue %s has found items, although the setting "+
 			"hinted says that a hint comes with each: a program adds items and sends none", c.queueID())})
 	}
 	if r := &w.repeats; r.err != nil && !r.alerted {
@@ -28,36 +37,12 @@ func (w *watch) begin(c *selectCall) {
 	}
 }
 
-// alertPause is the pause between two alerts about a lane while the reason lasts. The receiver decides how often it
-// notifies operators.
-const alertPause = time.Minute
-
-// alertParked sends an alert if the selects may miss items behind failed ones, because more items have failed than the
-// given bound (X2). The select of a Paged dealer goes on behind them, so it misses none.
-func (w *watch) alertParked(c *selectCall, parked, most int) {
-	switch {
-	case parked <= most || c.capabilities.Paged && !c.lane.paging.pass.ignored:
-		w.parkedAt = time.Time{}
-	case c.now.Sub(w.parkedAt) >= alertPause:
-		w.parkedAt = c.now
-		text := fmt.Sprintf("at least %d items of queue %s have failed, back off or are dead: "+
-			"selects return at most %d items and may miss others", parked, c.queueID(), c.reach.wanted+most)
-		if c.capabilities.Ordered {
-			text += " (items that wait for one of their order key count too)"
-		}
-		if c.capabilities.Paged {
-			text += ", because Select ignores Selection.After"
-		}
-		c.env.Alert(Alert{Kind: AlertParked, Queue: c.selection.Queue.ID, Text: text})
-	}
-}
-
 // remindPause is the pause between two alerts of remind about one condition. The receiver counts what it is told seldom
 // as lasting for longer than that.
 const remindPause = 30 * time.Minute
 
-// remind logs a condition of the select's queue once per process, and sends its alert.
-func (w *watch) remind(c *selectCall, a Alert) {
+// remindQueue logs a condition of the select's queue once per process, and sends its alert.
+func (c *selectCall) remindQueue(a Alert) {
 	a.Queue = c.selection.Queue.ID
 	if c.remind(a) {
 		c.env.Logger.LogAttrs(c.logCtx, slog.LevelWarn, a.Text, slog.String("queue", c.queueID()))
@@ -86,7 +71,6 @@ func (w *watch) inspect(c *selectCall, returned items, p *page) error {
 	compares := c.capabilities.tracksItems() && returned.size() > 1 && c.began.Sub(w.comparedAt) >= compareEvery
 	if compares {
 		w.comparedAt = c.began
-		w.alertDividedKey(c)
 		if err := w.alertDuplicates(c, returned); err != nil {
 			return err
 		}
@@ -114,7 +98,7 @@ func (w *watch) alertDuplicates(c *selectCall, returned items) error {
 		if seen[print] {
 			keys, err := returned.keys(nil, i, i+1)
 			if err == nil {
-				w.remind(c, Alert{Kind: AlertPage, Subject: "an item twice", Text: fmt.Sprintf("a select of queue %s returned "+
+				c.remindQueue(Alert{Kind: AlertPage, Subject: "an item twice", Text: fmt.Sprintf("a select of queue %s returned "+
 					"item %s twice, and both may be executed: does a join return a row more than once?", c.queueID(), keys[0])})
 			}
 			return err
@@ -122,26 +106,6 @@ func (w *watch) alertDuplicates(c *selectCall, returned items) error {
 		seen[print] = true
 	}
 	return err
-}
-
-// alertDividedKey sends an alert if an order key of the page was on a page of another queue: its items are in no order
-// then.
-func (w *watch) alertDividedKey(c *selectCall) {
-	if c.order == nil {
-		return
-	}
-	if other := c.keyQueues.see(c.order.keys, c.selection); other != "" {
-		w.remind(c, Alert{Kind: AlertKey, Text: fmt.Sprintf(
-			"queue %s has items with an order key that queue %s has too, so they are in no order: "+
-				"does Select divide by the order key?", c.queueID(), other)})
-	}
-}
-
-// alertManyKeys sends an alert if so many order keys wait that the selects do not go on behind their items.
-func (w *watch) alertManyKeys(c *selectCall) {
-	w.remind(c, Alert{Kind: AlertParked, Subject: "order keys", Text: fmt.Sprintf(
-		"items of more than %d order keys of queue %s wait for one that has failed: "+
-			"selects do not go on behind them and may miss others", c.memory.keysBehind, c.queueID())})
 }
 
 // alertLimit sends an alert if the select seems to ignore its limit, because it returned more items than that. It also
@@ -161,7 +125,7 @@ func (w *watch) alertLimit(c *selectCall, p *page) {
 			c.queueID(), countItems(asked), p.fetched)
 	}
 	if text != "" {
-		w.remind(c, Alert{Kind: AlertLimit, Text: text + ": does it use Selection.Limit, {{limit}} in SQL?"})
+		c.remindQueue(Alert{Kind: AlertLimit, Text: text + ": does it use Selection.Limit, {{limit}} in SQL?"})
 	}
 }
 

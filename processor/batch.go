@@ -18,6 +18,7 @@ type batch struct {
 
 	bound     context.Context // the context of Execute
 	serial    bool            // the lane gives no other batch until this one ends
+	frees     bool            // an item of the page, or behind it, may have waited for the end of the batch
 	isolation isolation       // of a lane whose items are executed one by one
 	hookEnds  []func(Result)  // the ends of Env.Hooks
 	position  position
@@ -284,7 +285,6 @@ func (b *batch) finishLocked(s *scheduler) {
 	l := b.lane
 	s.observeLocked(b.evidence(s.rounds.Load()), l)
 	l.batches--
-	l.paging.parked += b.result.parked
 	if s.inFlight.batches--; s.inFlight.batches == s.inFlight.most {
 		notify(s.signals.drained)
 	}
@@ -299,12 +299,13 @@ func (b *batch) finishLocked(s *scheduler) {
 	if whole := b.outcome == done || b.outcome == failed; b.page.endBatch(whole && !b.isolation.missed(b.mark)) {
 		s.surviveLocked(l)
 	}
-	if l.sweep != nil {
-		l.sweep.countBatchLocked(s, b)
+	for _, t := range b.stages {
+		if t.end != nil {
+			t.end(b, s)
+		}
 	}
 	l.rest.observe(b.result.repetition, b.outcome == lost)
-	freed := b.order != nil && b.outcome == done && l.ordering.waiting > 0 // an item may have waited for this batch
-	if b.result.retryNow || freed {                                        // in NOTSLEEP the lane may rest already
+	if b.result.retryNow || b.frees { // in NOTSLEEP the lane may rest already
 		if l.sweep != nil {
 			l.sweep.idles = false
 		}

@@ -61,15 +61,23 @@ package processor
 //	executor.next              claims the next call; scheduler.nextSelectLocked finds the lane that is due
 //	selectCall.claimLocked     takes the select of the lane, and clears its timetable
 //	selectCall.perform         calls prepare, selectItems and preparePage, without the lock
-//	selectCall.prepare         asks for failed items, loads the cursor, and sets the position and the limit
+//	selectCall.prepare         asks for failed items, loads the cursor; the stages set the position and the limit
 //	selectCall.selectItems     calls the user's Select, which returns the item
-//	selectCall.preparePage     filters the page: filterPage drops what must not be executed now; watch.inspect alerts
+//	selectCall.preparePage     filters the page: filterPage drops what must not be executed now
 //	selectCall.finishLocked    makes the page ready for batches
 //	executor.next              claims the next call; scheduler.nextBatchLocked finds the lane whose turn it is
 //	batch.claimLocked          takes the next items of the page
 //	batch.perform              calls the user's Execute with the item
 //	batch.conclude             finds the outcome; batch.blame records failed items, batch.saveCursor moves the cursor
 //	batch.finishLocked         counts the items; after the last batch of the page rest.plan fills the timetable
+//
+// What an option adds to this way is a stage (stage.go): samples of an outage, pages behind failed items, order keys,
+// sweeps, items that are executed one by one, the watch for selects that repeat themselves. Each is one file with the
+// functions that the steps above call, and with what it knows of a lane. Stages do not know each other. What one of them
+// finds that matters to another, or to the core, stands in the look of the select: for example that the next select
+// goes on behind the page, so that to find nothing proves nothing. A new option that needs a case in a step, or in
+// another stage, is the wrong design. Rejected: an interface with a method for each step, because most stages need two
+// or three of them.
 //
 // The decisions on this way are pure: each depends on its arguments and its value alone. The calls and the scheduler
 // collect the arguments, and carry out what is decided:

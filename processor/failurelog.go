@@ -69,7 +69,11 @@ func (l *failureLog) ask(c *selectCall) error {
 	case !c.capabilities.tracksItems(), l.sweeps && !first:
 		return nil
 	case again:
-		c.lane.paging.pass, c.lane.ordering.held = pass{}, nil
+		for _, t := range c.stages {
+			if t.reset != nil {
+				t.reset(c.lane)
+			}
+		}
 	case !l.inUse.Load() || c.began.Sub(l.askedAt) < askAgain:
 		return nil
 	}

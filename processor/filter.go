@@ -95,15 +95,9 @@ func (d *division) keep(c class, i int32, m mark) {
 // or not at all. It asks for keys only if there is something to distinguish. This is never so for a dealer that is
 // neither Keyed nor Cursored.
 func (c *selectCall) filterPage(p *page) (err error) {
-	if !c.capabilities.tracksItems() || !c.capabilities.Ordered && len(c.inFlight) == 0 && c.cursor.suspects == 0 &&
-		c.quota == 0 && !c.lane.failures.any() {
-		if c.untested = p.unstarted(); c.quota > 0 && c.untested > 1 {
-			all := make([]int32, c.untested)
-			for i := range all {
-				all[i] = int32(i)
-			}
-			p.keep(c.lane.spread(all, 1))
-		}
+	if !c.capabilities.tracksItems() ||
+		!c.judges && len(c.inFlight) == 0 && c.cursor.suspects == 0 && !c.lane.failures.any() {
+		c.untested = p.unstarted()
 		return nil
 	}
 	if err := c.findKeysInFlight(); err != nil {
@@ -117,27 +111,23 @@ func (c *selectCall) filterPage(p *page) (err error) {
 		return err
 	}
 	d := c.divide(p)
-	if c.order != nil {
-		c.order.held.leaveOut(c.order.blocked, c.began)
-	}
-	switch {
-	case c.quota > 0 && c.capabilities.Cursored:
-		d.keepFirst()
-	case c.quota > 0:
-		c.more = d.keepSample(c.lane, c.quota)
-	default:
-		most := c.retriesAllowed(d, p)
+	if c.quota == 0 {
+		most := c.lane.retries.most(c, d, p)
 		d.of[retried] = d.of[retried][:min(most, len(d.of[retried]))]
 		d.of[dying] = d.of[dying][:min(most-len(d.of[retried]), len(d.of[dying]))]
+	}
+	for _, t := range c.stages {
+		if t.sift != nil {
+			t.sift(c, d)
+		}
 	}
 	if !c.capabilities.Cursored {
 		p.retries = len(d.of[retried]) + len(d.of[dying])
 	}
-	kept := slices.Concat(d.of[:]...)
-	c.order.keep(kept)
+	c.kept = slices.Concat(d.of[:]...)
 	if d.marks != nil || len(d.of[fresh]) < d.size {
 		p.marks = d.marks
-		p.keep(kept)
+		p.keep(c.kept)
 	}
 	return nil
 }
@@ -155,50 +145,43 @@ func (c *selectCall) findKeysInFlight() (err error) {
 		for _, key := range c.keys {
 			c.keysInFlight[key] = true
 		}
-		if c.order != nil {
-			c.order.blockAll(s.order[s.from:s.to])
-		}
 	}
 	return nil
 }
 
 // divide divides the items of a page. Behind an item of a cursor that is not executed now, the other items wait too.
 func (c *selectCall) divide(p *page) *division {
-	l, d := c.lane, &division{size: len(c.keys)}
+	d := &division{size: len(c.keys)}
 	f := filter{
 		now: time.Now(), round: c.round, samples: c.quota > 0, inOrder: c.capabilities.Cursored, cursor: c.cursor,
-		sweeps: l.sweep != nil, discards: c.capabilities.Discarder, givesUp: c.swept.givesUp,
+		sweeps: c.lane.sweep != nil, discards: c.capabilities.Discarder, givesUp: c.swept.givesUp,
 		executeNumber: c.settings.ExecuteNumber,
 	}
-	atHead := true
 	for i, key := range c.keys {
 		if c.keysInFlight[key] {
-			atHead = false
 			continue
 		}
 		r, known := p.records[key]
 		class, m := f.judge(i, r, known)
-		class = c.order.judge(i, class, m, r)
-		if f.sweeps && r.waits() && class != givenUp {
-			l.paging.pass.waiting++
+		for _, t := range c.stages {
+			if t.judge != nil {
+				class = t.judge(c, i, class, m, r)
+			}
 		}
 		if class >= retried {
-			c.reach.parked++
+			c.parked++
 		}
-		if atHead = atHead && class >= classes; atHead {
-			c.reach.head++
+		if class >= classes && c.head == i {
+			c.head++
 		}
 		switch class {
 		case fresh, suspected:
 			c.untested++
 		case backsOff:
 			c.retryAt = earlier(c.retryAt, r.retryAt)
-			if f.samples && !r.dead { // else only its Discard backs off
+			if !r.dead { // else only its Discard backs off
 				d.backingOff = append(d.backingOff, int32(i))
 			}
-		case givenUp:
-			c.swept.gaveUp = append(c.swept.gaveUp, SweptItem{Key: key, Err: r.cause, At: f.now})
-			l.failures.note(key, record{dead: true, unsaved: true})
 		}
 		switch {
 		case class < classes && !f.inOrder:
@@ -215,76 +198,32 @@ func (c *selectCall) divide(p *page) *division {
 	return d
 }
 
-// keepFirst leaves the first item of a cursor, and the dead items before it.
-func (d *division) keepFirst() {
-	first := slices.IndexFunc(d.of[fresh], func(i int32) bool { return d.marks == nil || d.marks[i] != passed })
-	if first >= 0 {
-		d.of[fresh] = d.of[fresh][:first+1]
-	}
-}
+// retryRatio is the least ratio of other calls to calls for retries, while a lane has enough other items.
+const retryRatio = 6
 
-// keepSample leaves the items that the lane tries in this round of the outage: n items that have not failed alone,
-// spread over the page. If there are none, it leaves one item, which is one whose pause is over, or else one that backs
-// off. Items whose Discard is due stay, because they are not executed. It reports whether the page has more items that
-// have not failed alone.
-func (d *division) keepSample(l *lane, n int) (more bool) {
-	untried := slices.Concat(d.of[fresh], d.of[suspected])
-	var kept []int32
-	switch {
-	case len(untried) > 0:
-		kept = l.spread(untried, n)
-	case len(d.of[retried]) > 0:
-		kept = l.spread(d.of[retried], 1)
-	default:
-		kept = l.spread(d.backingOff, 1)
-	}
-	d.of[fresh], d.of[suspected], d.of[retried] = nil, nil, nil
-	for _, i := range kept {
-		d.keep(retried, i, single)
-	}
-	return len(kept) < len(untried)
-}
+// retryShare is the number of calls of a lane for other items since the last retries. Only the lane's select uses it.
+type retryShare int
 
-// spread returns n of the indexes, at even distances. The first one moves on with each call, so that samples of one
-// page find a healthy item wherever it is.
-func (l *lane) spread(indexes []int32, n int) []int32 {
-	if len(indexes) <= n {
-		return indexes
-	}
-	const stride = 7919
-	l.sampling.probes++
-	some := make([]int32, n)
-	for i := range some {
-		some[i] = indexes[(l.sampling.probes*stride+i*len(indexes)/n)%len(indexes)]
-	}
-	return some
-}
-
-// retryShare is the least ratio of other calls to calls for retries, while a lane has enough other items.
-const retryShare = 6
-
-// retriesAllowed bounds the retries and the Discards of a page together, so that poison does not take the executors
-// from healthy items (X2). The others wait for the next page.
+// most returns how many retries and Discards a page has at most, so that poison does not take the executors from healthy
+// items (X2). The others wait for the next page.
 //
 // Six calls for other items pay for one retry. A page that is full of other items has no retries until they are paid
 // for all executors at once. With 8 executors, for example, a page of 8 batches with one retry takes as long as two
 // rounds of calls, and so does one with 8 retries: so 8 of them come together, after 48 calls. A page that is not full
 // has as many retries as it may have items, which is about a second of work. If a full page of a Paged dealer holds few
 // other items, it has a sixth of them.
-func (c *selectCall) retriesAllowed(d *division, p *page) int {
-	others := len(d.of[fresh]) + len(d.of[suspected])
-	if others < c.reach.wanted {
+func (s *retryShare) most(c *selectCall, d *division, p *page) int {
+	if len(d.of[fresh])+len(d.of[suspected]) < c.wanted {
 		if c.capabilities.Paged && p.fetched >= c.selection.Limit { // other items are behind the page
-			return max(1, c.reach.wanted/retryShare)
+			return max(1, c.wanted/retryRatio)
 		}
-		return c.reach.wanted
+		return c.wanted
 	}
-	l := c.lane
-	l.retryCredit += len(d.of[fresh])/c.settings.ExecuteNumber + len(d.of[suspected])
-	most := min(l.retryCredit/retryShare, len(d.of[retried])+len(d.of[dying]))
-	if l.retryCredit/retryShare < c.settings.ThreadNumber {
+	paid, executors := int(*s)+len(d.of[fresh])/c.settings.ExecuteNumber+len(d.of[suspected]), c.settings.ThreadNumber
+	most := min(paid/retryRatio, len(d.of[retried])+len(d.of[dying]))
+	if paid/retryRatio < executors {
 		most = 0
 	}
-	l.retryCredit = min(l.retryCredit-most*retryShare, retryShare*c.settings.ThreadNumber)
+	*s = retryShare(min(paid-most*retryRatio, retryRatio*executors))
 	return most
 }

@@ -7,6 +7,14 @@ import (
 	"time"
 )
 
+// isolationStage executes the items of a queue that has crashed too often one by one, and lets one such queue at a time
+// have a turn.
+var isolationStage = stage{claim: func(c *selectCall, _ time.Time, s *scheduler) {
+	if c.lane.isolated {
+		s.turn = c.lane
+	}
+}}
+
 // AlertKiller is the Kind of an Alert that says that an item is dead because the process ended while it executed the
 // item alone (S14).
 const AlertKiller = "KILLER"

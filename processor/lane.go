@@ -17,6 +17,7 @@ type lane struct {
 	limits    QueueLimits
 	rate      *queueRate // nil without a bound
 	failures  *failureLog
+	retries   retryShare
 
 	times     timetable
 	rest      rest
@@ -24,14 +25,10 @@ type lane struct {
 	added     uint64    // order among lanes that are due at the same time
 	heapIndex int       // in dueLanes; -1 outside
 
-	// What options know of the lane. Their files have the types.
-	isolated    bool     // its items are executed one by one, because its queue has crashed too often (isolation.go)
-	ordering    ordering // order.go
-	paging      paging
-	sampling    sampling // outage.go
-	sweep       *sweep   // of a queue with a Run; nil in CONTINUOUS. It does not change.
-	retryCredit int      // calls for other items since the last retries; only the lane's select uses it
-	watch       watch    // alerts.go; only the lane's select uses it
+	isolated bool   // its items are executed one by one, because its queue has crashed too often (isolation.go)
+	sweep    *sweep // of a queue with a Run; nil in CONTINUOUS. It does not change.
+
+	stageStates
 }
 
 // selectable reports whether the queue may be selected.

@@ -1,14 +1,53 @@
 package processor
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 )
 
+// orderStage keeps the items of an Ordered dealer with one order key in their order (X10).
+var orderStage = stage{
+	reset:   func(l *lane) { l.ordering.held = nil },
+	claim:   func(c *selectCall, _ time.Time, _ *scheduler) { c.order = &keyOrder{blocked: map[string]blockedKey{}} },
+	prepare: (*selectCall).prepareOrder,
+	read: func(c *selectCall, returned items, p *page) (err error) {
+		if p.order, err = returned.orderKeys(); err != nil {
+			return err
+		}
+		c.order.keys, c.order.last = p.order, make(map[string]lastOfKey, len(p.order))
+		for _, s := range c.inFlight {
+			c.order.blockAll(s.order[s.from:s.to])
+		}
+		return nil
+	},
+	judge: func(c *selectCall, i int, class class, m mark, r record) class { return c.order.judge(i, class, m, r) },
+	page: func(c *selectCall, _ items, p *page) error {
+		chains := newChains(p.order, c.capabilities.atomic)
+		p.handout = chains
+		c.order.keep(c.kept)
+		c.order.held.leaveOut(c.order.blocked, c.began)
+		if c.goesOn {
+			c.leaveKeysBehind(chains)
+		}
+		c.alertDividedKey()
+		return nil
+	},
+	finish: func(c *selectCall, _ *scheduler) {
+		if c.outcome == done {
+			c.lane.ordering.waiting = c.order.waitingKeys()
+		}
+		freed := c.lane.batches < len(c.inFlight) // items may have waited for the batch that has ended during the select
+		c.waiting = c.order.waiting > 0
+		c.more = c.more || c.order.once || c.waiting && freed
+	},
+	end: func(b *batch, _ *scheduler) { b.frees = b.outcome == done && b.lane.ordering.waiting > 0 },
+}
+
 // keyOrder decides which items of a page of an Ordered dealer are executed (X10). An item waits if an item of its key
 // before it, on this page or on a page before, is not executed now or may fail. An item with the empty key is in no
-// order. Only its select uses it. It is nil for another dealer.
+// order. Only its select uses it.
 type keyOrder struct {
 	sample     bool // the circuit breaker is open: one item of each key
 	deadPasses bool // a dead item does not hold its key
@@ -20,39 +59,25 @@ type keyOrder struct {
 	left    []bool    // of each of these items: it is not executed now
 	last    map[string]lastOfKey
 	blocked map[string]blockedKey
-	waiting int     // items that wait only for others
-	chains  *chains // of the page
+	waiting int // items that wait only for others
 }
 
 // ordering is what a lane of an Ordered dealer knows of its order keys.
 type ordering struct {
-	held    *heldKeys // nil before the first select; only the lane's select uses it
-	waiting int       // how many keys have items that wait for others, as far as the last select knows
+	held       *heldKeys // nil before the first select; only the lane's select uses it
+	comparedAt time.Time // when the keys of a page were last compared with those of other queues; likewise
+	waiting    int       // how many keys have items that wait for others, as far as the last select knows
 }
 
-// leavesOutOnce reports whether the select leaves out a key only for a turn, so that the next one must follow at once.
-func (o *keyOrder) leavesOutOnce() bool { return o != nil && o.once }
-
-// newKeyOrder returns the order of the next page; nil if the dealer is not Ordered.
-func (a capabilities) newKeyOrder() *keyOrder {
-	if !a.Ordered {
-		return nil
-	}
-	return &keyOrder{blocked: map[string]blockedKey{}}
-}
-
-// prepare begins a page. A page has at most as many items of one key as an executor gets of it, so that a key with many
-// items leaves room for others.
-func (o *keyOrder) prepare(c *selectCall) {
-	if o == nil {
-		return
-	}
-	l := &c.lane.ordering
+// prepareOrder begins a page. A page has at most as many items of one key as an executor gets of it, so that a key with
+// many items leaves room for others.
+func (c *selectCall) prepareOrder() {
+	l, o := &c.lane.ordering, c.order
 	if c.selection.After == "" { // at the start of the source nothing is behind
 		l.held = l.held.restart(c.began)
 	}
 	o.held, o.sample, o.deadPasses = l.held, c.quota > 0, c.settings.DeadPasses && c.lane.sweep == nil
-	o.most = max(1, c.reach.wanted/c.settings.ThreadNumber)
+	o.most = max(1, c.wanted/c.settings.ThreadNumber)
 	if c.capabilities.atomic {
 		o.most = max(o.most, c.settings.ExecuteNumber)
 	}
@@ -65,6 +90,7 @@ func (o *keyOrder) prepare(c *selectCall) {
 		o.held.leftOut[key] = k
 	}
 	slices.Sort(c.selection.Held)
+	c.judges, c.partial = true, o.once
 }
 
 // lastOfKey is the last item of a key that the page executes, and how many it executes.
@@ -104,7 +130,7 @@ func (o *keyOrder) blockAll(keys []string) {
 // judge returns the class of an item under the order. class and m are those that its record r says. It is called for
 // the items of the page in their order.
 func (o *keyOrder) judge(i int, class class, m mark, r record) class {
-	if o == nil || o.keys[i] == "" {
+	if o.keys[i] == "" {
 		return class
 	}
 	key := o.keys[i]
@@ -139,9 +165,6 @@ func (o *keyOrder) judge(i int, class class, m mark, r record) class {
 
 // keep notes which items of the page are executed.
 func (o *keyOrder) keep(indexes []int32) {
-	if o == nil {
-		return
-	}
 	o.left = make([]bool, len(o.keys))
 	for i := range o.left {
 		o.left[i] = true
@@ -152,8 +175,8 @@ func (o *keyOrder) keep(indexes []int32) {
 }
 
 // leaveKeysBehind makes the pass leave behind the keys of the items that the page does not execute now, and of those that
-// it will not have executed to the end. If these are too many, the pass stays.
-func (c *selectCall) leaveKeysBehind() {
+// it will not have executed to the end. If these are too many, the pass does not go on.
+func (c *selectCall) leaveKeysBehind(chains *chains) {
 	o := c.order
 	for i, key := range o.keys {
 		if o.left[i] {
@@ -161,19 +184,18 @@ func (c *selectCall) leaveKeysBehind() {
 			o.held.leaveBehind(key, blocked && b.index >= 0)
 		}
 	}
-	if o.held.size() > c.memory.keysBehind {
-		c.reach.step = stays
-		c.lane.watch.alertManyKeys(c)
+	if o.held.size() <= c.memory.keysBehind {
+		chains.behind = o.held
 		return
 	}
-	o.chains.behind = o.held
+	c.goesOn = false
+	c.remindQueue(Alert{Kind: AlertParked, Subject: "order keys", Text: fmt.Sprintf(
+		"items of more than %d order keys of queue %s wait for one that has failed: "+
+			"selects do not go on behind them and may miss others", c.memory.keysBehind, c.queueID())})
 }
 
 // waitingKeys returns how many keys have items that wait for others, as far as the pass has come.
 func (o *keyOrder) waitingKeys() int {
-	if o == nil {
-		return 0
-	}
 	n := o.held.waiting
 	for key, b := range o.blocked {
 		if b.index >= 0 && !o.held.isBehind(key) {
@@ -272,6 +294,21 @@ func (h *heldKeys) leaveBehind(key string, waits bool) {
 		waits = before
 	}
 	h.behind[key] = waits
+}
+
+// alertDividedKey sends an alert if an order key of the page was on a page of another queue: its items are in no order
+// then. It looks at one page a minute.
+func (c *selectCall) alertDividedKey() {
+	l := &c.lane.ordering
+	if c.began.Sub(l.comparedAt) < compareEvery {
+		return
+	}
+	l.comparedAt = c.began
+	if other := c.keyQueues.see(c.order.keys, c.selection); other != "" {
+		c.remindQueue(Alert{Kind: AlertKey, Text: fmt.Sprintf(
+			"queue %s has items with an order key that queue %s has too, so they are in no order: "+
+				"does Select divide by the order key?", c.queueID(), other)})
+	}
 }
 
 // keyQueues remembers the queues of some order keys, to find a key that is in two queues.

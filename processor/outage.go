@@ -205,91 +205,6 @@ func (o *outage) selectAt(dueAt time.Time) time.Time {
 	return dueAt
 }
 
-// nextProbe returns when a lane is selected next while the breaker is open, after the pause of RetryAfter at the
-// earliest: a lane with items that the outage has not tried is due at once, and its turn comes with the pace of all
-// selects. While the breaker is closed, nextProbe returns zero.
-func (o *outage) nextProbe(l *lane, s *Settings, now time.Time, after time.Duration) time.Time {
-	if !o.open() {
-		return time.Time{}
-	}
-	pause := max(s.SleepTimeInterval, after)
-	if !l.sampling.untried || o.sample.exhausted() {
-		pause = max(pause, o.probePause(now, s))
-	}
-	return now.Add(pause)
-}
-
-// probePause returns the pause of a lane before its next probe: a quarter of the time since the breaker opened, from
-// Retry to ProbeMax, with jitter.
-func (o *outage) probePause(now time.Time, s *Settings) time.Duration {
-	return s.jitter(max(s.Retry, s.floor(), now.Sub(o.openSince)/4), s.ProbeMax)
-}
-
-// sampling is what a lane knows of outages.
-type sampling struct {
-	closes  uint32 // how often the breaker had closed when the last select was claimed; that select may read it
-	untried bool   // while the breaker is open: the lane may have items that the outage has not tried
-	probes  int    // number of items that were probes; only the lane's select uses it
-}
-
-// sample says how many items an open breaker lets each select try. A source whose first items are all bad looks like an
-// outage until a healthy item is found. Each round therefore tries twice as many items as the last one, so that some
-// thousand bad items hide a healthy one for half a minute, and a service that is away gets a bounded number of calls.
-type sample struct {
-	width  int           // the items of the present round
-	failed int           // how many of these have failed
-	tried  int           // the probes that have failed since the breaker opened
-	next   time.Time     // the earliest start of the next select
-	usual  time.Duration // the usual duration of a call before the breaker opened; 0 if none was measured
-}
-
-const (
-	// probesPerSecond bounds the probes of a task type on this server, as a rate. It also bounds a round.
-	probesPerSecond = 100
-
-	// selectEvery is the least time between two selects while the breaker is open.
-	selectEvery = 400 * time.Millisecond
-
-	// sampleMost is how many items an outage tries at that pace. From then on the lanes pause between their rounds.
-	sampleMost = 10_000
-
-	// A probe that takes slowFactor times the usual duration of a call, and at least slowProbe, is slow.
-	slowFactor = 10
-	slowProbe  = 100 * time.Millisecond
-)
-
-// begin starts the sample of a new outage. Soon after a block of poison it goes on with the width that had found the
-// end of the block.
-func (p *sample) begin(usual time.Duration, goOn bool) {
-	width := 1
-	if goOn {
-		width = max(width, p.width)
-	}
-	*p = sample{width: width, usual: usual}
-}
-
-// claim returns how many items the next select may try, and sets the time of the select after it.
-func (p *sample) claim(now time.Time) int {
-	if p.failed >= p.width {
-		p.width, p.failed = min(2*p.width, probesPerSecond), 0
-	}
-	p.next = now.Add(max(selectEvery, time.Duration(p.width)*time.Second/probesPerSecond))
-	return p.width
-}
-
-// fail counts a probe that has failed. After a slow one the next round is one item: a service that is slow must not get
-// more calls because it is slow.
-func (p *sample) fail(took, timeout time.Duration) {
-	p.tried++
-	p.failed++
-	if timeout > 0 && took >= timeout || p.usual > 0 && took >= max(slowProbe, slowFactor*p.usual) {
-		p.width, p.failed = 1, 0
-	}
-}
-
-// exhausted reports whether the outage has tried so many items that a healthy one is unlikely to be near.
-func (p *sample) exhausted() bool { return p.tried >= sampleMost }
-
 // observeLocked gives the end of a call to the outage and to the streaks, and does what follows. If the breaker opens,
 // all lanes are sampled and the unstarted items are dropped. If it closes, all lanes are due.
 func (s *scheduler) observeLocked(e evidence, l *lane) {
@@ -311,13 +226,6 @@ func (s *scheduler) observeLocked(e evidence, l *lane) {
 	s.streak.observe(e, l.grant, l.sweep != nil)
 	if e.selects && !e.failed && l.sweep == nil {
 		s.endStreakLocked()
-	}
-}
-
-// afterOutageLocked lets a lane rest for half a second at most, if the breaker has closed since its last select.
-func (s *scheduler) afterOutageLocked(l *lane, now time.Time) {
-	if l.sampling.closes != s.outage.closes && !s.outage.open() {
-		l.times.relax(now.Add(s.settings.floor()))
 	}
 }
 

@@ -1,30 +1,61 @@
 package processor
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
-// paging is how far the selects of a lane reach behind items that have failed (X2). Only the lane's select uses its
-// pass; the scheduler's lock guards the rest.
+// pagingStage gives selects room for items that have failed, and makes those of a Paged dealer go on behind pages that
+// are full of them (X2).
+var pagingStage = stage{
+	reset: func(l *lane) { l.paging.pass = pass{} },
+	claim: func(c *selectCall, _ time.Time, _ *scheduler) { c.reach.before = c.lane.paging.met },
+	prepare: func(c *selectCall) {
+		l := c.lane
+		c.selection.After = l.paging.pass.start(c.began, l.sampling.closes, l.sweep != nil || c.quota > 0)
+		if c.since = l.paging.pass.began; !c.capabilities.Cursored {
+			c.room = c.roomForParked()
+		}
+	},
+	page: (*selectCall).findStep,
+	finish: func(c *selectCall, _ *scheduler) {
+		if c.outcome != done {
+			return
+		}
+		l := c.lane
+		l.paging.met = met{c.parked, c.reach.saturated}
+		if c.capabilities.Paged {
+			l.paging.pass.advance(c)
+			c.unproven = !l.paging.pass.proves(c)
+		}
+		if c.since = l.paging.pass.began; l.sweep == nil {
+			c.retryAt = l.paging.pass.retryTime(c.retryAt, c.now)
+		}
+		c.more = c.more || c.goesOn || c.reachesFurther()
+	},
+	end: func(b *batch, _ *scheduler) { b.lane.paging.parked += b.result.parked },
+}
+
+// paging is how far the selects of a lane reach behind items that have failed. Only the lane's select uses its pass; the
+// scheduler's lock guards the rest.
 type paging struct {
-	pass pass // of a Paged dealer
-	met       // what the last page has met
+	pass    pass      // of a Paged dealer
+	met               // what the last page has met
+	alerted time.Time // when the alert about failed items was last sent; zero while nothing is to be alerted
 }
 
 // met says how many failed items a page has met.
 type met struct {
-	parked    int  // items that have failed, or that follow such an item of their order key
+	parked    int  // look.parked
 	saturated bool // the page is full and holds nothing to execute
 }
 
 // reach is how far one select reaches, and what its page means for the next one.
 type reach struct {
-	before met // what the page before has met
-	wanted int // how many items to execute the select asks for; Limit also counts items that are not executed
-	room   int // for how many failed items Limit allows
-
-	met
-	head int    // how many items at the head of the page wait, because they have failed
-	step step   // what the select means for the pass of the lane
-	last string // the position of the last item, if the select moves the pass
+	before    met    // what the page before has met
+	saturated bool   // met.saturated
+	step      step   // what the select means for the pass of the lane, unless it goes on
+	last      string // the position of the last item, if the select moves the pass
 }
 
 // pass is the way of a lane's selects through the source of a Paged dealer. After a full page with few items to
@@ -37,7 +68,6 @@ type pass struct {
 	arrived  bool          // a select has found many items to execute, or the end of the source
 	ended    bool          // a select has reached the end of the source
 	worked   bool          // an item was found to execute, one was in flight, or a key was left out once
-	waiting  int           // items of a sweep that wait for the end of an outage
 	closes   uint32        // how often the breaker had closed when the pass began
 	dropped  int           // how many items of the last page are not executed now, if the pass has stayed there
 	ignored  bool          // a select has ignored the position
@@ -56,14 +86,12 @@ const (
 	parkedRoom = 9
 )
 
-// step is what a select means for the pass of its lane.
+// step is what a select that does not go on behind its page means for the pass of its lane.
 type step int
 
 const (
-	stays step = iota // the next select has the same position
-	moves             // the next select goes on behind the page
+	stays step = iota // the next select has the same position, or the pass has reached the end of the source
 	skips             // the next select goes on behind the failed items at the head of the page
-	ends              // the select has reached the end of the source
 	stuck             // the page ends where the page before it ended: the dealer ignores Selection.After
 )
 
@@ -97,10 +125,10 @@ func (p *pass) againAt() time.Time { return p.began.Add(passShare * p.overhead) 
 // advance moves the pass after a select that has succeeded.
 func (p *pass) advance(c *selectCall) {
 	unstarted := c.found.unstarted()
-	p.worked = p.worked || len(c.inFlight) > 0 || unstarted > 0 || c.order.leavesOutOnce()
+	p.worked = p.worked || len(c.inFlight) > 0 || unstarted > 0 || c.partial
 	p.retryAt = earlier(p.retryAt, c.retryAt)
-	p.parked += c.reach.parked
-	if c.reach.step == moves {
+	p.parked += c.parked
+	if c.goesOn {
 		p.after, p.overhead = c.reach.last, p.overhead+c.took
 		return
 	}
@@ -109,14 +137,14 @@ func (p *pass) advance(c *selectCall) {
 		p.dropped = c.found.fetched - unstarted
 	}
 	if c.reach.step == skips {
-		p.after, p.overhead, p.dropped = c.reach.last, p.overhead+c.took, p.dropped-c.reach.head
+		p.after, p.overhead, p.dropped = c.reach.last, p.overhead+c.took, p.dropped-c.head
 	}
-	p.arrived, p.ended, p.ignored = true, p.ended || c.reach.step == ends, c.reach.step == stuck
+	p.arrived, p.ended, p.ignored = true, p.ended || c.ended, c.reach.step == stuck
 }
 
-// proves reports whether the selects since the pass began have found nothing to execute, if the last one, behind the
-// position after, has found nothing. A select that begins behind a page proves nothing alone.
-func (p *pass) proves(s step, after string) bool { return s == ends && (after == "" || !p.worked) }
+// proves reports whether the selects since the pass began have found nothing to execute, if the last one has found
+// nothing. A select that begins behind a page proves nothing alone.
+func (p *pass) proves(c *selectCall) bool { return c.ended && (c.selection.After == "" || !p.worked) }
 
 // retryTime returns when the first item that backs off may be selected again; zero if none backs off. retryAt is the
 // time of the last page. An item before the position of the pass waits for the next pass. After a pass that has found
@@ -133,35 +161,13 @@ func (p *pass) retryTime(retryAt, now time.Time) time.Time {
 	return p.againAt()
 }
 
-// limit returns the number of items to ask for, from the size of the page. Items that back off, are dead or have failed
-// in the sweep still match the user's condition. The limit grows by their number, so that they do not starve other
-// items (X2). It also grows by the number of items in flight. Where the select of an outage's sample cannot go on
-// behind a page, the sample reaches further with each round, as far as a select reaches behind failed items.
-func (c *selectCall) limit() int {
-	c.reach.wanted = c.selection.Limit
-	switch {
-	case c.capabilities.Cursored: // the cursor has passed them
-		return c.reach.wanted
-	case c.quota > 0 && c.capabilities.Paged:
-		c.reach.wanted = c.settings.FetchNumber
-	case c.quota > 0 && c.capabilities.Keyed:
-		c.reach.wanted = min(c.quota, 1+parkedRoom) * c.settings.FetchNumber
-	}
-	c.reach.room = c.roomForParked()
-	limit := c.reach.wanted + c.reach.room
-	for _, s := range c.inFlight {
-		limit += s.size()
-	}
-	return limit
-}
-
 // roomForParked returns the number of items that the select may return although they have failed. The last page and its
 // batches show how many there are, and on the way of a pass the pass before it; if the page had no other items, there
 // may be many more. Beyond the bound, the select of a Paged dealer goes on behind its page. Another dealer may miss
 // items, and an alert says so.
 func (c *selectCall) roomForParked() int {
 	l, most := c.lane, parkedRoom*c.settings.FetchNumber
-	l.watch.alertParked(c, c.reach.before.parked, most)
+	c.alertParked(most)
 	parked := max(c.reach.before.parked, l.paging.pass.before-l.paging.pass.parked)
 	if c.reach.before.saturated {
 		parked = max(parked, 2*c.reach.before.parked)
@@ -173,36 +179,57 @@ func (c *selectCall) roomForParked() int {
 // others.
 func (c *selectCall) reachesFurther() bool {
 	return c.reach.saturated && !c.capabilities.Cursored && !c.capabilities.Paged &&
-		min(2*c.reach.parked, parkedRoom*c.settings.FetchNumber) > c.reach.room
+		min(2*c.parked, parkedRoom*c.settings.FetchNumber) > c.room
 }
 
 // findStep finds what the select means for the pass of its lane. It looks at the items as the dealer returned them. In
 // an outage the next select always goes on behind the page, so that the samples are of different items.
 func (c *selectCall) findStep(returned items, p *page) (err error) {
+	c.reach.saturated = p.unstarted() == 0 && p.fetched >= c.selection.Limit
 	switch {
 	case !c.capabilities.Paged:
 	case p.fetched < c.selection.Limit:
-		c.reach.step = ends
-	case c.quota > 0 || c.untested < c.reach.wanted:
-		if err = c.goOn(moves, returned, p.fetched); err != nil || c.reach.step == stuck {
-			return err
+		c.ended = true
+	case c.quota > 0 || c.untested < c.wanted:
+		c.goesOn, err = c.movesBehind(returned, p.fetched)
+	case !c.capabilities.Ordered && c.lane.sweep == nil && c.head >= c.wanted:
+		var moves bool
+		if moves, err = c.movesBehind(returned, c.head); moves {
+			c.reach.step = skips
 		}
-		if c.order != nil {
-			c.leaveKeysBehind()
-		}
-	case c.order == nil && c.lane.sweep == nil && c.reach.head >= c.reach.wanted:
-		return c.goOn(skips, returned, c.reach.head)
 	}
-	return nil
+	return err
 }
 
-// goOn makes the next select go on behind the first n items that the dealer returned.
-func (c *selectCall) goOn(how step, returned items, n int) (err error) {
-	if c.reach.last, err = returned.place(n - 1); err != nil {
-		return err
-	}
-	if c.reach.step = how; c.reach.last == c.selection.After {
+// movesBehind reports whether the pass can move behind the first n items that the dealer returned.
+func (c *selectCall) movesBehind(returned items, n int) (moves bool, err error) {
+	if c.reach.last, err = returned.place(n - 1); err == nil && c.reach.last == c.selection.After {
 		c.reach.step = stuck
 	}
-	return nil
+	return err == nil && c.reach.step != stuck, err
+}
+
+// alertPause is the pause between two alerts about a lane while the reason lasts. The receiver decides how often it
+// notifies operators.
+const alertPause = time.Minute
+
+// alertParked sends an alert if the selects may miss items behind failed ones, because more items have failed than the
+// given bound. The select of a Paged dealer goes on behind them, so it misses none.
+func (c *selectCall) alertParked(most int) {
+	l, parked := &c.lane.paging, c.reach.before.parked
+	switch {
+	case parked <= most || c.capabilities.Paged && !l.pass.ignored:
+		l.alerted = time.Time{}
+	case c.now.Sub(l.alerted) >= alertPause:
+		l.alerted = c.now
+		text := fmt.Sprintf("at least %d items of queue %s have failed, back off or are dead: "+
+			"selects return at most %d items and may miss others", parked, c.queueID(), c.wanted+most)
+		if c.capabilities.Ordered {
+			text += " (items that wait for one of their order key count too)"
+		}
+		if c.capabilities.Paged {
+			text += ", because Select ignores Selection.After"
+		}
+		c.env.Alert(Alert{Kind: AlertParked, Queue: c.selection.Queue.ID, Text: text})
+	}
 }

@@ -24,6 +24,7 @@ type setup struct {
 	env          Env
 	source       source
 	capabilities capabilities
+	stages       []*stage
 	reloads      atomic.Uint64 // calls of Reload
 	rounds       atomic.Uint64 // rises with a success after a failure; the scheduler's lock guards its changes
 	memory       memory
@@ -41,7 +42,7 @@ func New[T any](d TaskDealer[T], env Env, s Settings) (*Processor, error) {
 	env = env.withDefaults()
 	src := newSource(d, env.Redact)
 	u := &setup{
-		env: env, source: src, capabilities: src.capabilities(), memory: newMemory(),
+		env: env, source: src, capabilities: src.capabilities(), stages: src.capabilities().stages(), memory: newMemory(),
 		lines: failureLines{logger: env.Logger},
 	}
 	u.rounds.Store(firstRound)

@@ -10,48 +10,42 @@ import (
 // selectCall is one select of a lane. The methods in this file are its steps, in order.
 type selectCall struct {
 	call
-	selection Selection
-	inFlight  []span      // the batches of the lane that were in flight when the select began
-	order     *keyOrder   // of an Ordered dealer; else nil
-	cursor    cursorState // the grant's when the select began
-	loaded    bool        // selection.Queue.Cursor was loaded from the store
-	reach     reach
-	swept     sweptPage
-
+	look
+	selection    Selection
+	inFlight     []span          // the batches of the lane that were in flight when the select began
+	cursor       cursorState     // the grant's when the select began
+	loaded       bool            // selection.Queue.Cursor was loaded from the store
 	found        *page           // nil if the dealer returned nothing
 	polled       bool            // nothing asked for it but the poll
 	suspect      bool            // the last select of the lane has failed
 	outside      bool            // the queue was not entered
 	keysInFlight map[string]bool // the keys of inFlight; a buffer, reused by the next select
-	untested     int             // items of the page that have not failed alone, if the failed items are known
-	more         bool            // the page has items that this outage has not tried, beside those that it tries now
-	retryAt      time.Time       // when the first item that backs off may be retried; zero if none backs off
-	dead         int             // items that were found dead because they have ended their process
-	signature    uint64          // of the page; 0 if it is not compared with others
+
+	// What options know of the select. Their files have the types.
+	order     *keyOrder // of an Ordered dealer; else nil
+	reach     reach     // paging.go
+	swept     sweptPage // sweep.go
+	untried   bool      // the page has items that this outage has not tried, beside those that it tries now (sampling.go)
+	dead      int       // items that were found dead because they have ended their process (isolation.go)
+	signature uint64    // of the page; 0 if it is not compared with others (alerts.go)
 }
 
 // claimLocked takes the select of a due lane, and notes the batches of the lane that are in flight (X1).
 func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now time.Time) {
 	s.due.remove(l)
 	s.selects++
-	l.selecting, l.sampling.closes = true, s.outage.closes
+	l.selecting = true
 	c.polled = l.times.polls()
 	l.times.selected(now)
 	c.suspect = l.rest.failures > 0
-	if l.isolated {
-		s.turn = l
-	}
 	c.lane, c.grant = l, l.grant
 	c.selection = s.selectionLocked(c.grant)
-	c.selection.Limit = s.pageSizeLocked(l, now)
+	c.wanted = s.pageSizeLocked(l, now)
 	c.cursor, c.ctx = c.grant.cursor, c.grant.contextLocked(ctx)
-	c.reach.before = l.paging.met
-	c.order = c.capabilities.newKeyOrder()
-	if l.sweep != nil {
-		_, c.swept.givesUp = s.sweepsWaitLocked(now)
-	}
-	if s.outage.open() {
-		c.quota = s.outage.sample.claim(now)
+	for _, t := range c.stages {
+		if t.claim != nil {
+			t.claim(c, now, s)
+		}
 	}
 	if l.batches == 0 {
 		return
@@ -77,24 +71,21 @@ func (c *selectCall) perform() error {
 	}
 	n := list.size()
 	if n == 0 {
-		c.reach.step = ends
+		c.ended = true
 		return nil
 	}
 	page := newPage(c.ctx, list, n)
-	err = c.preparePage(list, page)
-	if err == nil {
-		err = c.findStep(list, page)
-	}
-	if err != nil {
+	if err = c.preparePage(list, page); err != nil {
 		page.drop()
 	}
 	c.found = page // not earlier: a Goexit in the dealer leaves it nil
 	return err
 }
 
-// prepare loads what the select depends on, and sets its position and its limit.
+// prepare loads what the select depends on, and sets its position and its limit. The limit grows by the items that the
+// select returns although they are not executed now, so that they do not starve others (X2): those in flight, and those
+// that have failed. A cursor has passed them.
 func (c *selectCall) prepare() error {
-	c.lane.watch.begin(c)
 	if err := c.enter(); err != nil {
 		return err
 	}
@@ -106,9 +97,15 @@ func (c *selectCall) prepare() error {
 			return fmt.Errorf("load cursor: %w", err)
 		}
 	}
-	c.selection.After = c.lane.paging.pass.start(c.began, c.lane.sampling.closes, c.lane.sweep != nil || c.quota > 0)
-	c.selection.Limit = c.limit()
-	c.order.prepare(c)
+	for _, t := range c.stages {
+		if t.prepare != nil {
+			t.prepare(c)
+		}
+	}
+	c.selection.Limit = c.wanted + c.room
+	for _, s := range c.inFlight { // none of a Cursored dealer
+		c.selection.Limit += s.size()
+	}
 	return nil
 }
 
@@ -179,31 +176,26 @@ func sizeOf(list items) int {
 }
 
 // preparePage keeps the items that may be executed now, and gives them what their batches need.
-func (c *selectCall) preparePage(returned items, p *page) (err error) {
-	if c.order != nil {
-		if p.order, err = returned.orderKeys(); err != nil {
-			return err
-		}
-		c.order.keys, c.order.last = p.order, make(map[string]lastOfKey, len(p.order))
-	}
-	if err = c.filterPage(p); err != nil {
-		return err
-	}
-	if c.lane.sweep != nil {
-		if err = c.lane.sweep.fingerprint(c, p); err != nil {
-			return err
+func (c *selectCall) preparePage(returned items, p *page) error {
+	for _, t := range c.stages {
+		if t.read != nil {
+			if err := t.read(c, returned, p); err != nil {
+				return err
+			}
 		}
 	}
-	c.reach.saturated = p.unstarted() == 0 && p.fetched >= c.selection.Limit
-	if err = c.lane.watch.inspect(c, returned, p); err != nil {
+	if err := c.filterPage(p); err != nil {
 		return err
 	}
 	if !c.capabilities.Cursored { // with cursors each batch has its own context
 		p.ctx = c.env.Bind(c.ctx, c.grant.queue, nil)
 	}
-	if c.order != nil {
-		c.order.chains = newChains(p.order, c.capabilities.atomic)
-		p.handout = c.order.chains
+	for _, t := range c.stages {
+		if t.page != nil {
+			if err := t.page(c, returned, p); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -224,17 +216,15 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	l := c.lane
 	s.selects--
 	l.selecting = false
-	l.sampling.untried = c.more || c.reach.step == moves
-	if c.outcome == done {
-		l.paging.met, l.ordering.waiting = c.reach.met, c.order.waitingKeys()
-	}
 	if c.loaded {
 		c.grant.moveCursorLocked(c.selection.Queue.Cursor, c.cursor.suspects)
 	} else if c.cursor.unknown { // entered, and not loaded: the next select is not told again that the cursor has changed
 		c.grant.cursor.unknown = true
 	}
-	if c.capabilities.Paged && c.outcome == done {
-		l.paging.pass.advance(c)
+	for _, t := range c.stages {
+		if t.finish != nil {
+			t.finish(c, s)
+		}
 	}
 	s.stats.countSelect(c)
 	s.observeLocked(c.evidence(), l)
@@ -276,9 +266,9 @@ func (c *selectCall) evidence() evidence {
 		e.outside = c.outside
 	case c.outcome != done:
 	case w != nil:
-		e.selects, e.exhausted = true, w.ItemsFailed == 0 && c.completesSweep()
+		e.selects, e.exhausted = true, w.ItemsFailed == 0 && w.completesWith(c)
 	default:
-		e.selects, e.exhausted = true, c.empty() && c.lane.paging.pass.retryTime(c.retryAt, c.now).IsZero()
+		e.selects, e.exhausted = true, c.empty() && c.retryAt.IsZero()
 	}
 	return e
 }
@@ -292,12 +282,14 @@ func (c *selectCall) addPageLocked(s *scheduler) {
 	if c.grant.draining || s.stopping || s.outage.open() && c.quota == 0 {
 		s.stats.skip(p.drop())
 	}
-	waited := c.order != nil && c.order.waiting > 0 // for these retries
-	if p.retries > 0 && p.retries == p.unstarted() && c.reach.step != moves && !waited {
+	if p.retries > 0 && p.retries == p.unstarted() && !c.goesOn && !c.waiting {
 		l.rest.notBefore = c.began.Add(s.settings.floor())
 	}
-	l.watch.checkRepeatsLocked(c, s)
-	s.noteHintLocked(c)
+	for _, t := range c.stages {
+		if t.begins != nil {
+			t.begins(c, s)
+		}
+	}
 	s.offerLocked(l)
 	s.placeLocked(l, c.now)
 }
@@ -308,57 +300,36 @@ func (c *selectCall) noteEmptyLocked(s *scheduler) {
 	if c.grant.emptySince.IsZero() {
 		notify(s.signals.emptied)
 	}
-	c.grant.emptySince = c.lane.paging.pass.began
+	c.grant.emptySince = c.since
 }
 
-// empty reports whether the lane has had nothing to execute since its pass began. If items were in flight during the
-// select, this is not certain: they may be selectable again.
+// empty reports whether the lane has had nothing to execute since its selects began at the start of the source. If items
+// were in flight during the select, this is not certain: they may be selectable again.
 func (c *selectCall) empty() bool {
-	return len(c.inFlight) == 0 && c.found.unstarted() == 0 && !c.order.leavesOutOnce() &&
-		(!c.capabilities.Paged || c.lane.paging.pass.proves(c.reach.step, c.selection.After))
+	return len(c.inFlight) == 0 && c.found.unstarted() == 0 && !c.partial && !c.unproven
 }
 
-// completesSweep reports whether the select shows that nothing is left. Failed items still match the user's condition.
-// A page of only failed items therefore completes the sweep only if it had room for other items (R9), and a select
-// behind a page only if the pass has found nothing before.
-func (c *selectCall) completesSweep() bool {
-	return c.empty() && c.lane.paging.pass.waiting == 0 && (c.found == nil || c.found.fetched < c.selection.Limit)
-}
-
-// freed reports whether a batch has ended during the select for which items of its keys may have waited.
-func (c *selectCall) freed() bool {
-	return c.order != nil && c.order.waiting > 0 && c.lane.batches < len(c.inFlight)
-}
-
-// planNextLocked plans the next select after one that has found nothing to execute. A sweep polls only while items wait
-// for the end of an outage.
+// planNextLocked plans the next select after one that has found nothing to execute.
 func (c *selectCall) planNextLocked(s *scheduler) {
 	l, t := c.lane, &c.lane.times
-	retryAt := c.retryAt
-	if l.sweep == nil {
-		retryAt = l.paging.pass.retryTime(c.retryAt, c.now)
-	}
 	switch {
-	case c.reach.step == moves:
+	case c.more || s.outage.open():
 		t.ask(askMore, c.now)
-		return
-	case s.outage.open():
+	case c.capabilities.Cursored && l.sweep == nil && !c.retryAt.IsZero():
 		t.ask(askMore, c.now)
-		t.hold(holdProbe, s.outage.nextProbe(l, s.settings, c.now, 0))
-		return
-	case c.order.leavesOutOnce(), c.freed(), c.reachesFurther(), l.sweep != nil && l.paging.pass.waiting == 0:
-		t.ask(askMore, c.now)
-	case c.capabilities.Cursored && l.sweep == nil && !retryAt.IsZero():
-		t.ask(askMore, c.now)
-		t.hold(holdCursor, retryAt)
+		t.hold(holdCursor, c.retryAt)
 	default:
 		t.ask(askPoll, c.now.Add(s.pollPause()))
-		if !retryAt.IsZero() || l.sweep != nil {
-			t.ask(askRetry, later(retryAt, c.began.Add(s.settings.floor())))
+		if !c.retryAt.IsZero() || l.sweep != nil {
+			t.ask(askRetry, later(c.retryAt, c.began.Add(s.settings.floor())))
 		}
 		s.noteIdleLocked(c)
 	}
-	s.afterOutageLocked(l, c.now)
+	for _, t := range c.stages {
+		if t.next != nil {
+			t.next(c, s)
+		}
+	}
 }
 
 func (c *selectCall) reset() {

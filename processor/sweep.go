@@ -9,6 +9,45 @@ import (
 	"time"
 )
 
+// sweepStage is what a sweep does with the pages of its lane (R9).
+var sweepStage = stage{
+	claim: func(c *selectCall, now time.Time, s *scheduler) {
+		if c.lane.sweep != nil {
+			_, c.swept.givesUp = s.sweepsWaitLocked(now)
+		}
+	},
+	prepare: func(c *selectCall) {
+		if w := c.lane.sweep; w != nil && c.selection.After == "" {
+			w.inPass = 0
+		}
+	},
+	judge: func(c *selectCall, i int, class class, _ mark, r record) class {
+		switch w := c.lane.sweep; {
+		case w == nil:
+		case class == givenUp:
+			c.swept.gaveUp = append(c.swept.gaveUp, SweptItem{Key: c.keys[i], Err: r.cause, At: time.Now()})
+			c.lane.failures.note(c.keys[i], record{dead: true, unsaved: true})
+		case r.waits():
+			w.inPass++
+		}
+		return class
+	},
+	page: func(c *selectCall, _ items, p *page) error {
+		if c.lane.sweep == nil {
+			return nil
+		}
+		return c.lane.sweep.fingerprint(c, p)
+	},
+	finish: func(c *selectCall, _ *scheduler) {
+		c.more = c.more || c.lane.sweep != nil && c.lane.sweep.inPass == 0 // it polls only while items wait
+	},
+	end: func(b *batch, s *scheduler) {
+		if b.lane.sweep != nil {
+			b.lane.sweep.countBatchLocked(s, b)
+		}
+	},
+}
+
 // SweepState is the progress of the sweep of a queue with a Run, under its present grant.
 type SweepState struct {
 	// Swept means that the sweep is complete: a select has returned nothing to execute, while nothing of the queue was
@@ -58,7 +97,8 @@ type sweep struct {
 
 	// What the last selects have found, or with a cursor the last batch. It decides whether an outage or poison keeps the
 	// sweep from its end.
-	waiting    int  // items that have failed and wait for the end of an outage
+	inPass     int  // items that wait for the end of an outage, since the selects began at the start of the source
+	waiting    int  // the same, after the last select that has reached the end
 	onlyFailed bool // nothing else is left
 	idles      bool // nothing is left beside the batches in flight
 }
@@ -94,7 +134,7 @@ func (w *sweep) fingerprint(c *selectCall, p *page) (err error) {
 func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 	l := c.lane
 	w.notePassLocked(c)
-	w.idles = c.outcome == done && c.found.unstarted() == 0 && c.reach.step != moves && !c.order.leavesOutOnce()
+	w.idles = c.outcome == done && c.found.unstarted() == 0 && !c.goesOn && !c.partial
 	if len(c.swept.gaveUp) > 0 {
 		w.ItemsFailed += int64(len(c.swept.gaveUp))
 		w.addErrorLocked(c.swept.gaveUp[0].Err)
@@ -109,9 +149,9 @@ func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 		s.failSweepLocked(l, c.err)
 	case c.outcome != done:
 		return false
-	case c.completesSweep():
+	case w.completesWith(c):
 		w.Swept, w.AllFailed = true, true
-		c.grant.emptySince = c.lane.paging.pass.began
+		c.grant.emptySince = c.since
 		s.surviveLocked(l)
 		notify(s.signals.emptied)
 	case w.countRepeatsLocked(c) >= cmp.Or(s.settings.SweepMaxRepeats, defaultMaxRepeats):
@@ -130,12 +170,12 @@ func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 // notePassLocked notes whether only items are left that wait for the end of an outage. A select of a page knows this at
 // the end of its pass. A cursor has no such selects.
 func (w *sweep) notePassLocked(c *selectCall) {
-	switch p := &c.lane.paging.pass; {
+	switch {
 	case c.capabilities.Cursored:
 	case c.outcome != done, c.untested > 0, c.found == nil:
 		w.onlyFailed = false
 	case c.found.fetched < c.selection.Limit:
-		w.waiting, w.onlyFailed = p.waiting, p.waiting > 0
+		w.waiting, w.onlyFailed = w.inPass, w.inPass > 0
 	}
 }
 
@@ -143,14 +183,21 @@ func (w *sweep) notePassLocked(c *selectCall) {
 // flight, or have failed, does not count while batches are in flight, or if the pass of a Paged dealer goes on.
 func (w *sweep) countRepeatsLocked(c *selectCall) int {
 	switch {
-	case c.found == nil, c.lane.paging.pass.waiting > 0:
-	case c.found.unstarted() == 0 && (c.reach.step == moves || c.reach.step == ends):
+	case c.found == nil, w.inPass > 0:
+	case c.found.unstarted() == 0 && (c.goesOn || c.ended):
 	case c.found.unstarted() > 0 && !c.swept.repeated:
 		w.repeats = 0
 	case c.found.unstarted() > 0 || len(c.inFlight) == 0:
 		w.repeats++
 	}
 	return w.repeats
+}
+
+// completesWith reports whether the select shows that nothing is left. Failed items still match the user's condition. A
+// page of only failed items therefore completes the sweep only if it had room for other items (R9), and a select behind
+// a page only if the selects before it have found nothing.
+func (w *sweep) completesWith(c *selectCall) bool {
+	return c.empty() && w.inPass == 0 && (c.found == nil || c.found.fetched < c.selection.Limit)
 }
 
 // countBatchLocked counts the items of a batch, and fails the sweep if the batch cannot be blamed on items (R11).

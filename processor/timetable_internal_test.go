@@ -163,7 +163,7 @@ func (l *aLane) play(t *testing.T, words []string) {
 	case "finds backing-off":
 		l.found(t, 1, func(c *selectCall) { c.retryAt = now.Add(d); c.found.drop() })
 	case "finds key-left-out":
-		l.selected(func(c *selectCall) { c.order = &keyOrder{held: (*heldKeys)(nil).restart(c.began), once: true} })
+		l.selected(func(c *selectCall) { c.partial, c.more = true, true })
 	case "fails":
 		l.selected(func(c *selectCall) { c.outcome, c.err = failed, RetryAfter(d, errors.New("no")) })
 	case "is cancelled":
@@ -213,7 +213,7 @@ func (l *aLane) claim(t *testing.T) {
 // selected ends the select with a result.
 func (l *aLane) selected(result func(c *selectCall)) {
 	c := &l.executor.selection
-	c.now, c.reach.step = time.Now(), ends
+	c.now, c.ended = time.Now(), true
 	result(c)
 	l.executor.finishLocked()
 }

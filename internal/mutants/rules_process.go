@@ -28,8 +28,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "the limit grows by failed items that have left the source",
-		"finishLocked", "l.paging.met, l.ordering.waiting = c.reach.met, c.order.waitingKeys()",
-		"l.paging.met = met{max(l.paging.parked, c.reach.parked), c.reach.saturated}",
+		"pagingStage", "l.paging.met = met{c.parked, c.reach.saturated}",
+		"l.paging.met = met{max(l.paging.parked, c.parked), c.reach.saturated}",
 		"TestParkedItemsLeaveTheSource",
 	},
 	{
@@ -40,14 +40,14 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "a full page of dead items is selected again",
-		"findStep", "c.goOn(moves, returned, p.fetched)",
-		"c.goOn(stays, returned, p.fetched)",
+		"findStep", "c.goesOn, err = c.movesBehind(returned, p.fetched)",
+		"_, err = c.movesBehind(returned, p.fetched)",
 		"TestItemsBehindDeadItems",
 	},
 	{
 		"X2", "the dead items at the head of a page are selected again and again",
-		"findStep", "c.lane.sweep == nil && c.reach.head >= c.reach.wanted:",
-		"c.lane.sweep == nil && c.reach.head < 0:",
+		"findStep", "c.lane.sweep == nil && c.head >= c.wanted:",
+		"c.lane.sweep == nil && c.head < 0:",
 		"TestDeadItemsAtTheHeadAreSelectedOnce",
 	},
 	{
@@ -58,7 +58,7 @@ var processMutants = []mutant{
 	},
 	{
 		"R9", "a sweep is complete although its pass has worked",
-		"proves", "(after == \"\" || !p.worked)",
+		"proves", "(c.selection.After == \"\" || !p.worked)",
 		"true",
 		"TestEverySweepEnds",
 	},
@@ -124,7 +124,7 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "retries take the executors from other items",
-		"retriesAllowed", "most := min(l.retryCredit/retryShare, len(d.of[retried])+len(d.of[dying]))",
+		"most", "most := min(paid/retryRatio, len(d.of[retried])+len(d.of[dying]))",
 		"most := len(d.of[retried])",
 		"TestPoisonHidesNoHealthyItem",
 	},
@@ -220,8 +220,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X5", "a probe that has failed hides the items behind a page",
-		"findStep", "case c.quota > 0 || c.untested < c.reach.wanted:",
-		"case c.quota == 0 && c.untested < c.reach.wanted:",
+		"findStep", "case c.quota > 0 || c.untested < c.wanted:",
+		"case c.quota == 0 && c.untested < c.wanted:",
 		"TestOutageIsOverBehindAPage|TestPoisonHidesNoHealthyItem",
 	},
 	{
@@ -412,19 +412,19 @@ var processMutants = []mutant{
 	},
 	{
 		"X10", "an item is selected beside one of its key that is in flight",
-		"findKeysInFlight", "c.order.blockAll(s.order[s.from:s.to])",
+		"orderStage", "c.order.blockAll(s.order[s.from:s.to])",
 		"c.order.blockAll(nil)",
 		"TestAnItemInFlightHoldsItsKey",
 	},
 	{
 		"X10", "the pass goes on though it leaves more keys behind than memory may hold",
-		"leaveKeysBehind", "if o.held.size() > c.memory.keysBehind {",
-		"if false {",
+		"leaveKeysBehind", "if o.held.size() <= c.memory.keysBehind {",
+		"if true {",
 		"TestAPassStopsAtTheBoundOfItsKeys",
 	},
 	{
 		"X10", "the pass forgets the keys that a select has left out",
-		"prepare", "for key, k := range o.held.leftOut {",
+		"prepareOrder", "for key, k := range o.held.leftOut {",
 		"o.held.leftOut = o.held.restart(c.began).leftOut; for key, k := range o.held.leftOut {",
 		"TestAKeyThatWasLeftOutIsHeldBehindThePage",
 	},
