@@ -54,6 +54,7 @@ type outage struct {
 	failing     map[string]struct{} // the items that have failed since the last success, beside known ones
 	unnamed     int                 // the failures since the last success that no item has caused
 	since       time.Time           // the first of these failures
+	failedSince time.Time           // the first failure of any item since the last success, a known one too
 	lastFailure time.Time           // the last failure of any item that may be an outage's
 
 	// The largest number of items that failed in a row before one succeeded, so that they were a block of poison and no
@@ -99,7 +100,7 @@ func (o *outage) observe(e evidence, probes bool) (c change) {
 		}
 	case !e.failed || e.inconclusive:
 	case !probes, e.known, e.expected && !o.open():
-		o.clean = false
+		o.clean, o.failedSince = false, earlier(o.failedSince, e.now)
 	case o.fail(e.now, e.items...):
 		c = breakerOpened
 	}
@@ -135,7 +136,7 @@ func (o *outage) opens(now time.Time) bool {
 
 // fail counts the failures of items, or one that no item has caused. It reports whether they open the breaker.
 func (o *outage) fail(now time.Time, items ...string) (opened bool) {
-	o.clean, o.lastFailure = false, now
+	o.clean, o.lastFailure, o.failedSince = false, now, earlier(o.failedSince, now)
 	if len(o.failing)+o.unnamed == 0 {
 		o.since = now
 	}
@@ -191,7 +192,7 @@ func (o *outage) quiet(now time.Time, s *Settings) bool {
 // it wait. After the horizon of the retry policy nothing is doubted any more: what still fails then is poison, or a
 // service that nobody repairs.
 func (o *outage) doubts(now time.Time, s *Settings, cursored bool) bool {
-	if s.ProbeMax == 0 || s.CountInOutage || !o.since.IsZero() && now.Sub(o.since) >= s.horizon() {
+	if s.ProbeMax == 0 || s.CountInOutage || !o.failedSince.IsZero() && now.Sub(o.failedSince) >= s.horizon() {
 		return false
 	}
 	return cursored || o.doubted()

@@ -154,3 +154,20 @@ func TestOutageObserves(t *testing.T) {
 		t.Errorf("without a breaker: change %d, open %t, want neither", c, o.open())
 	}
 }
+
+// An item of a cursor that had failed before the last success is poison that nothing proves any more if nothing else is
+// executed. Its failures count after the horizon, too: all items behind it wait.
+func TestAKnownFailureIsNotDoubtedForEver(t *testing.T) {
+	var o outage
+	s := &Settings{ProbeMax: time.Second, ItemMaxAttempts: 3, Retry: time.Second, RetryFactor: 2, RetryMax: time.Minute}
+	began := time.Now()
+	for now := began; now.Sub(began) < s.horizon(); now = now.Add(time.Minute) {
+		if !o.doubts(now, s, true) {
+			t.Fatalf("a failure after %s is not doubted, want %s", now.Sub(began), s.horizon())
+		}
+		o.observe(evidence{began: now, now: now, failed: true, known: true}, true)
+	}
+	if o.doubts(began.Add(s.horizon()), s, true) {
+		t.Errorf("a failure after %s is doubted", s.horizon())
+	}
+}

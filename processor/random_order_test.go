@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"pgregory.net/rapid"
+
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -68,35 +70,42 @@ func (k kind) inOrder(open []string, s processor.Selection) (page []string) {
 	return page[:min(len(page), s.Limit)]
 }
 
-// randomOrdered and sweptOrdered are random sources whose items have order keys.
-type (
-	randomOrdered      struct{ randomKeyed }
-	randomOrderedPaged struct{ randomOrdered }
-	randomOrderedBin   struct {
-		randomOrderedPaged
-		bin randomBin
+// drawOrder draws how an Ordered dealer works.
+func (k *kind) drawOrder(rt *rapid.T) {
+	if k.ordered {
+		k.atomic, k.leavesOut, k.passes = rapid.Bool().Draw(rt, "atomic"), rapid.Bool().Draw(rt, "leaves out"), rapid.Bool().Draw(rt, "passes")
+		k.folds = k.leavesOut && rapid.Bool().Draw(rt, "folds")
 	}
+}
+
+// randomOptions is a keyed source with the other capabilities of its kind.
+type randomOptions struct{ randomBin }
+
+func (f randomOptions) Capabilities() processor.Capabilities {
+	return processor.Capabilities{Keyed: true, Paged: f.kind.paged, Ordered: f.kind.ordered, Discarder: f.kind.discards}
+}
+
+func (randomOptions) OrderKey(item string) string { return orderOf(item) }
+func (randomOptions) Position(item string) string { return item }
+func (f randomOptions) Atomic() bool              { return f.kind.atomic }
+
+func (f randomOptions) Select(ctx context.Context, s processor.Selection) ([]string, error) {
+	f.mu.Lock()
+	page := f.kind.inOrder(f.open[s.Queue.ID], s)
+	f.mu.Unlock()
+	random, err := f.fetch(ctx, s.Limit, s.Queue.ID)
+	if err == nil && !f.kind.ordered && !f.kind.paged {
+		return random, nil
+	}
+	return page, err
+}
+
+// sweptOrdered are swept sources whose items have order keys.
+type (
 	sweptOrdered      struct{ sweptKeyed }
 	sweptOrderedPaged struct{ sweptOrdered }
 )
 
-func (f randomOrdered) Select(ctx context.Context, s processor.Selection) ([]string, error) {
-	f.mu.Lock()
-	page := f.kind.inOrder(f.open[s.Queue.ID], s)
-	f.mu.Unlock()
-	if _, err := f.fetch(ctx, s.Limit, s.Queue.ID); err != nil {
-		return nil, err
-	}
-	return page, nil
-}
-
-func (randomOrdered) OrderKey(item string) string      { return orderOf(item) }
-func (f randomOrdered) Atomic() bool                   { return f.kind.atomic }
-func (randomOrderedPaged) Position(item string) string { return item }
-
-func (f randomOrderedBin) Discard(ctx context.Context, item string, cause error) error {
-	return f.bin.Discard(ctx, item, cause)
-}
 func (sweptOrdered) OrderKey(item string) string      { return orderOf(item) }
 func (f sweptOrdered) Atomic() bool                   { return f.kind.atomic }
 func (sweptOrderedPaged) Position(item string) string { return item }

@@ -49,6 +49,8 @@ type kind struct {
 	leavesOut bool // an Ordered dealer uses Selection.Held
 	folds     bool // the database takes different keys for equal
 	passes    bool // Settings.DeadPasses
+	crashed   bool // the owners of the queues have crashed, so that items are executed one by one
+	samples   bool // failures while nothing succeeds are no attempts, and only samples are tried
 }
 
 // mostItems returns how many items a queue has at most. In order the items of a key die one after the other, which takes
@@ -164,7 +166,7 @@ func (f *randomSource) Execute(ctx context.Context, items []string) (err error) 
 	}
 	f.handed += int64(len(items))
 	f.checkContext(ctx, items)
-	d, how := f.begin(q, false)
+	d, how := f.begin(q, f.kind.crashed) // the call was claimed before: its turn and the record of its start take time
 	named := f.drawFailures(items, &how)
 	f.mu.Unlock()
 	defer func() {

@@ -219,6 +219,12 @@ var processMutants = []mutant{
 		"TestSweepWaitsWhileAnotherQueueProbes|TestSweepOutlastsALongOutage",
 	},
 	{
+		"X5", "an item of a cursor that had failed before the last success is doubted for ever",
+		"observe", "o.clean, o.failedSince = false, earlier(o.failedSince, e.now)",
+		"o.clean = false",
+		"TestAKnownFailureIsNotDoubtedForEver",
+	},
+	{
 		"X5", "a probe that has failed hides the items behind a page",
 		"findStep", "case c.quota > 0 || c.untested < c.wanted:",
 		"case c.quota == 0 && c.untested < c.wanted:",
