@@ -3,8 +3,8 @@ package processor
 import "time"
 
 // stage is one option of how pages are worked. Each of its functions is optional. A processor has the stages that the
-// capabilities of its dealer ask for, in one order, and the core calls them without knowing them. They know neither
-// each other: what one of them finds that matters to others, and to the core, stands in a look.
+// capabilities of its dealer ask for, in one order, and the core calls them without knowing them. Nor do they know each
+// other: what one of them finds that matters to others, and to the core, stands in a look.
 //
 // Functions whose last argument is the scheduler hold its lock.
 type stage struct {
