@@ -19,9 +19,10 @@ import (
 )
 
 // update makes the tests rewrite what they compare: TestWhereNamesThePackages and TestEngineTables.
-var update = flag.Bool("update", false, `rewrite the "Where" lines of protocol.md and the tables of engines.md`)
+var update = flag.Bool("update", false, `rewrite the "Where" lines of the rules and the tables of engines.md`)
 
-const protocol = "protocol.md"
+// protocol is the pages with the rules: the core, the options, runs.
+var protocol = []string{"protocol.md", "protocol-options.md", "protocol-runs.md"}
 
 // The head of protocol.md describes these forms for the authors of citations.
 const (
@@ -37,26 +38,29 @@ var (
 	leadsName = regexp.MustCompile(`^(` + codesPattern + `)[: ]`)
 )
 
-// rule is a rule as protocol.md defines it.
+// rule is a rule as its page defines it.
 type rule struct {
 	code  string
+	page  string
 	where string // its line "Where: ...", with the names of packages
 }
 
-// readRules reads the rules of protocol.md, in the page's order.
+// readRules reads the rules, in the order of the pages.
 func readRules(t *testing.T) (rules []rule) {
 	t.Helper()
-	text, err := os.ReadFile(protocol)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSuffix(line, "\n")
-		if m := heading.FindStringSubmatch(line); m != nil {
-			rules = append(rules, rule{code: m[1]})
+	for _, page := range protocol {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if strings.HasPrefix(line, "Where:") && len(rules) > 0 {
-			rules[len(rules)-1].where = line
+		for line := range strings.Lines(string(text)) {
+			line = strings.TrimSuffix(line, "\n")
+			if m := heading.FindStringSubmatch(line); m != nil {
+				rules = append(rules, rule{code: m[1], page: page})
+			}
+			if strings.HasPrefix(line, "Where:") && len(rules) > 0 {
+				rules[len(rules)-1].where = line
+			}
 		}
 	}
 	return rules
@@ -199,12 +203,12 @@ func TestCitationForms(t *testing.T) {
 func TestEachRuleIsDefinedOnce(t *testing.T) {
 	rules := readRules(t)
 	if len(rules) == 0 {
-		t.Fatalf("%s defines no rule", protocol)
+		t.Fatalf("%v define no rule", protocol)
 	}
 	seen := map[string]bool{}
 	for _, r := range rules {
 		if seen[r.code] {
-			t.Errorf("%s defines %s twice", protocol, r.code)
+			t.Errorf("%v define %s twice", protocol, r.code)
 		}
 		seen[r.code] = true
 	}
@@ -214,7 +218,7 @@ func TestCitedRulesAreDefined(t *testing.T) {
 	defined := definedCodes(t)
 	for _, c := range readCitations(t) {
 		if !defined[c.code] {
-			t.Errorf("%s cites %s, which %s does not define", c.place, c.code, protocol)
+			t.Errorf("%s cites %s, which none of %v defines", c.place, c.code, protocol)
 		}
 	}
 }
@@ -232,7 +236,7 @@ func TestPagesCiteDefinedRules(t *testing.T) {
 		}
 		for _, c := range codesIn(string(text), leadsText) {
 			if !defined[c] {
-				t.Errorf("%s cites %s, which %s does not define", page, c, protocol)
+				t.Errorf("%s cites %s, which none of %v defines", page, c, protocol)
 			}
 		}
 	}
@@ -264,11 +268,6 @@ func TestWhereNamesThePackages(t *testing.T) {
 		}
 		folders[c.code][c.folder] = true
 	}
-	page, err := os.ReadFile(protocol)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, changed := string(page), false
 	for _, r := range readRules(t) {
 		want := whereLine(slices.Sorted(maps.Keys(folders[r.code])))
 		if r.where == want {
@@ -278,10 +277,7 @@ func TestWhereNamesThePackages(t *testing.T) {
 			t.Errorf("%s has %q, want %q (go test ./docs -update writes it)", r.code, r.where, want)
 			continue
 		}
-		text, changed = replaceWhere(text, r, want), true
-	}
-	if changed {
-		if err := os.WriteFile(protocol, []byte(text), 0o600); err != nil {
+		if err := r.replaceWhere(want); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -291,8 +287,13 @@ func whereLine(folders []string) string {
 	return "Where: `" + strings.Join(folders, "`, `") + "`."
 }
 
-// replaceWhere changes the Where line behind the heading of a rule.
-func replaceWhere(page string, r rule, line string) string {
-	before, after, _ := strings.Cut(page, "### "+r.code+" ")
-	return before + "### " + r.code + " " + strings.Replace(after, r.where, line, 1)
+// replaceWhere changes the Where line behind the heading of a rule, on its page.
+func (r rule) replaceWhere(line string) error {
+	text, err := os.ReadFile(r.page)
+	if err != nil {
+		return err
+	}
+	before, after, _ := strings.Cut(string(text), "### "+r.code+" ")
+	after = strings.Replace(after, r.where, line, 1)
+	return os.WriteFile(r.page, []byte(before+"### "+r.code+" "+after), 0o600)
 }

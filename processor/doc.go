@@ -51,7 +51,7 @@
 // The file doc.go says below the package clause how it works inside.
 package processor
 
-// How a Processor works, for people who change it. Rules such as X5 are in docs/protocol.md.
+// How a Processor works, for people who change it. Rules such as X5 are in docs/protocol*.md.
 //
 // # The way of an item
 //

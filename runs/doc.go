@@ -4,7 +4,7 @@
 // roster.
 //
 // Package manager calls it for the sweeps of a server and for the tick; package ops calls it for operators. The rules
-// R1 to R22 are in docs/protocol.md.
+// R1 to R22 are in docs/protocol-runs.md.
 //
 // # The life of a run
 //

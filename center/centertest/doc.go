@@ -29,7 +29,7 @@
 //
 // # Names
 //
-// A case is a subtest. Its name is a sentence that starts with the rules of docs/protocol.md that it tests. A case
+// A case is a subtest. Its name is a sentence that starts with the rules of docs/protocol*.md that it tests. A case
 // without a rule tests a convenience, such as a list or the text of an error. A new rule of the store needs a case
 // here.
 //

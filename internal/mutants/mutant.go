@@ -15,7 +15,7 @@ import (
 // mutant breaks a rule by a small change within one declaration. It names the declaration and the tests, and no files,
 // because files may move.
 type mutant struct {
-	rule string // in docs/protocol.md; "" for a guarantee without a rule
+	rule string // in docs/protocol*.md; "" for a guarantee without a rule
 	what string // what is wrong after the change
 	in   string // the name of the function, method or variable to change
 	from string // the text to replace, which occurs once in all declarations of that name

@@ -2,7 +2,7 @@ package main
 
 import "slices"
 
-// mutants break the rules of docs/protocol.md, about one mutant for each rule, and then the guarantees without a rule
+// mutants break the rules of docs/protocol*.md, about one mutant for each rule, and then the guarantees without a rule
 // that would hurt most. Each group has a file: rules_plan.go and so on.
 //
 // Some lines have no mutant, because other rules cover them: nothing goes wrong without them. S2, queues that are read

@@ -3,7 +3,7 @@
 // over. It knows servers, queues and epochs. Of items, settings and runs it knows only what a heartbeat carries to the
 // servers.
 //
-// The codes in round brackets are rules; docs/protocol.md defines them and gives their reasons.
+// The codes in round brackets are rules; docs/protocol*.md define them and gives their reasons.
 //
 // # What it guarantees
 //
