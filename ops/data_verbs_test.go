@@ -14,7 +14,7 @@ import (
 // placedRoster is a roster whose task type settle has its items in data databases; regions has names.
 func placedRoster(t *testing.T) *ops.Client {
 	t.Helper()
-	c := servedRoster(t, testdb.URL(t, testdb.SQLite))
+	c := centertest.Served(t, testdb.URL(t, testdb.SQLite))
 	centertest.Exec(t, c, "UPDATE schedule_task_type SET data_database = '0-1=a,2-3=b' WHERE task_type = 'settle'",
 		"UPDATE schedule_task_type SET data_database = 'north=a,south=b' WHERE task_type = 'regions'")
 	return ops.New(c)

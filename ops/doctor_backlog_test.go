@@ -1,6 +1,7 @@
 package ops_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,35 @@ func TestDiagnoseReportsBacklog(t *testing.T) {
 		must(t, c.Roster().Operator("test").Pause(ctx, "settle", true))
 		if got := findingsOf(t, c, "backlog"); len(got) != 0 {
 			t.Errorf("findings of a paused task type: %q, want none", got)
+		}
+	})
+}
+
+// Counts that an autoscaler does not use any more are a finding.
+func TestDiagnoseReportsOldCounts(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		c := centertest.Served(t, url)
+		count := func(queue string, age time.Duration) {
+			t.Helper()
+			must(t, ops.New(c).Queues().SaveBacklogs(t.Context(), "settle", []ops.QueueBacklog{{QueueID: queue, Epoch: 9, Items: 10, Age: age}}))
+		}
+		count("0", 0)
+		count("1", 10*time.Second)
+		if got := findingsOf(t, c, "backlog"); len(got) != 0 {
+			t.Errorf("findings: %q, want none", got)
+		}
+		count("2", time.Hour)
+		wantFinding(t, c, "backlog", "NOTE counts are older than 1m0s, so /scale goes by the other queues, or answers 503 if they are fewer than half: 2 (1h0m")
+	})
+}
+
+// A call of the dealer in which nothing is in flight yet, such as a select, is judged too.
+func TestDiagnoseReportsStalledCalls(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		c := centertest.Served(t, url)
+		for _, inFlight := range []int{0, 3} {
+			centertest.Exec(t, c, fmt.Sprintf("UPDATE schedule_server SET in_hand = %d, oldest_in_hand_since = '2026-11-25 10:00:00' WHERE uuid = '%s'", inFlight, centertest.Web1))
+			wantFinding(t, c, "dealer", "PROBLEM a call of the dealer of web1:1 has been in flight for ")
 		}
 	})
 }
@@ -108,7 +138,7 @@ func TestDiagnoseReportsAlerts(t *testing.T) {
 // An order key with failed items in two queues is a finding, unless the items were divided in another way between them.
 func TestDiagnoseReportsDividedOrderKeys(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
-		ctx, c := t.Context(), servedRoster(t, url)
+		ctx, c := t.Context(), centertest.Served(t, url)
 		save := func(items ...failures.Item) {
 			t.Helper()
 			for i := range items {

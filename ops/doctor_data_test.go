@@ -1,16 +1,11 @@
 package ops_test
 
 import (
-	"fmt"
-	"math/rand/v2"
-	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
@@ -20,7 +15,7 @@ import (
 	"github.com/dutyrota/rota/ops"
 )
 
-// dataFixture is servedRoster in a SQLite file, and the data database "orders" of another kind.
+// dataFixture is centertest.Served in a SQLite file, and the data database "orders" of another kind.
 type dataFixture struct {
 	*testing.T
 	c        *center.Center
@@ -34,29 +29,11 @@ func eachData(t *testing.T, f func(dataFixture)) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		c := servedRoster(t, testdb.URL(t, testdb.SQLite))
+		c := centertest.Served(t, testdb.URL(t, testdb.SQLite))
 		d, err := c.FenceIn("orders", anydb.URL(url))
 		must(t, err)
 		f(dataFixture{t, c, d, anydb.URL(url)})
 	})
-}
-
-// enter makes the owner of queue 0 begin with it in the data database.
-func (f dataFixture) enter() {
-	f.Helper()
-	q, err := ops.New(f.c).Queues().List(f.Context(), ops.QueueFilter{TaskType: "settle"})
-	must(f.T, err)
-	_, err = f.d.Enter(f.Context(), center.Entry{
-		TaskType: "settle", Server: *q[0].CurServer, Queue: center.QueueEpoch{ID: "0", Epoch: q[0].Epoch},
-	})
-	must(f.T, err)
-}
-
-func (f dataFixture) alert(c condition.Condition) {
-	f.Helper()
-	c.TaskType = "settle"
-	_, err := f.c.Roster().Alert(f.Context(), c, time.Hour)
-	must(f.T, err)
 }
 
 func (f dataFixture) exec(statements ...string) {
@@ -98,7 +75,7 @@ func TestDoctorOfDataDatabases(t *testing.T) {
 		_, err := center.MigrateData(f.Context(), f.database)
 		must(f.T, err)
 		f.finds("with its tables", "OK DATA orders: orders at ADDRESS: no worker has used it yet")
-		f.enter()
+		centertest.EnterData(f.T, f.c, f.d)
 		f.finds("in use", "OK DATA orders: orders at ADDRESS: 1 queue is fenced, an epoch last rose AGE ago")
 		f.exec("UPDATE rota_fence SET epoch = 99 WHERE queue_id = '0'")
 		f.finds("ahead of the roster",
@@ -131,7 +108,7 @@ func TestDoctorOfDataDatabases(t *testing.T) {
 // A data database that is away, and one that only the roster knows, are findings, and say nothing about the others.
 func TestDoctorOfDataDatabasesElsewhere(t *testing.T) {
 	eachData(t, func(f dataFixture) {
-		f.enter()
+		centertest.EnterData(f.T, f.c, f.d)
 		_, err := f.c.FenceIn("away", anydb.URL("postgres://app:secret@127.0.0.1:1/shop"))
 		must(f.T, err)
 		centertest.Exec(f.T, f.c, "INSERT INTO schedule_data (own_sign, name, data_id, address) VALUES ('BASE', 'old', 'x', 'mysql://app@db/old')")
@@ -152,14 +129,9 @@ func TestRightsInADataDatabase(t *testing.T) {
 			_, err := center.MigrateData(t.Context(), anydb.URL(ownerURL))
 			must(t, err)
 			owner := centertest.Open(t, ownerURL, center.Options{})
-			user := fmt.Sprintf("app_%d", rand.Uint32())
-			centertest.Exec(t, owner, createUser(kind, user))
-			t.Cleanup(func() { dropUser(t, ownerURL, kind, user) })
-			u, err := url.Parse(ownerURL)
-			must(t, err)
-			u.User = url.UserPassword(user, "secret")
-			c := servedRoster(t, testdb.URL(t, testdb.SQLite))
-			d, err := c.FenceIn("orders", anydb.URL(u.String()))
+			user, userURL := centertest.AddUser(t, owner, ownerURL, "app")
+			c := centertest.Served(t, testdb.URL(t, testdb.SQLite))
+			d, err := c.FenceIn("orders", anydb.URL(userURL))
 			must(t, err)
 			f := dataFixture{T: t, c: c, d: d}
 			if kind == testdb.Postgres { // MySQL connects nobody without rights
@@ -168,54 +140,19 @@ func TestRightsInADataDatabase(t *testing.T) {
 			centertest.Exec(t, owner, "GRANT SELECT ON rota_data TO "+user, "GRANT SELECT ON rota_fence TO "+user)
 			f.finds("with SELECT", "NOTE PRIVILEGES orders: in orders this role lacks rights that a worker needs: INSERT ON rota_data; INSERT, UPDATE ON rota_fence",
 				"OK DATA orders: orders at ADDRESS: no worker has used it yet")
-			for _, grant := range grantsOfData(t) {
+			for _, grant := range grantsOf(t, "data.md") {
 				centertest.Exec(t, owner, strings.ReplaceAll(grant, " TO app", " TO "+user))
 			}
-			f.enter()
+			centertest.EnterData(f.T, f.c, f.d)
 			f.finds("with the grants", "OK DATA orders: orders at ADDRESS: 1 queue is fenced, an epoch last rose AGE ago")
 		})
 	}
 }
 
-// grantsOfData returns the grants of docs/data.md.
-func grantsOfData(t *testing.T) (grants []string) {
+// grantsOf returns the grants of a page.
+func grantsOf(t *testing.T, page string) (grants []string) {
 	t.Helper()
-	page, err := os.ReadFile("../docs/data.md")
+	text, err := os.ReadFile(filepath.Join("../docs", page))
 	must(t, err)
-	return regexp.MustCompile(`(?m)^GRANT [^;]+`).FindAllString(string(page), -1)
-}
-
-// The list has the states that the servers' alerts say, and what the databases say themselves.
-func TestListDataDatabases(t *testing.T) {
-	eachData(t, func(f dataFixture) {
-		lists := func(when string, want ...string) {
-			f.Helper()
-			list, err := ops.New(f.c).DataDatabases().List(f.Context())
-			must(f.T, err)
-			var got []string
-			for _, d := range list {
-				queues := "-"
-				if d.Queues != nil {
-					queues = fmt.Sprint(*d.Queues)
-				}
-				got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s %t %t %s", d.Name, d.State, queues, d.RaisedAt != nil, d.Since != nil, d.Reason)))
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				f.Errorf("%s:\n%s", when, diff)
-			}
-		}
-		_, err := center.MigrateData(f.Context(), f.database)
-		must(f.T, err)
-		lists("before the first use", "orders NEW 0 false false")
-		f.enter()
-		lists("in use", "orders OK 1 true false")
-		f.alert(condition.Condition{Kind: condition.FenceWait.Name, Subject: "orders", QueueID: "1", Text: "queue 1 is not worked"})
-		lists("a queue waits", "orders FENCE_WAIT 1 true true queue 1 is not worked")
-		f.alert(condition.Condition{Kind: condition.Unreachable.Name, Subject: "orders", Text: "no route"})
-		lists("away for a worker", "orders UNREACHABLE 1 true true no route")
-		_, err = f.c.FenceIn("away", anydb.URL("postgres://app:secret@127.0.0.1:1/shop"))
-		must(f.T, err)
-		lists("another one", "away NEW - false false from here: cannot connect: dial tcp 127.0.0.1:1: connect: connection refused",
-			"orders UNREACHABLE 1 true true no route")
-	})
+	return regexp.MustCompile(`(?m)^GRANT [^;]+`).FindAllString(string(text), -1)
 }

@@ -58,7 +58,7 @@ func record(t *testing.T, db execer, reasons ...string) {
 	must(t, err)
 }
 
-// forget deletes the events that servedRoster has caused.
+// forget deletes the events that centertest.Served has caused.
 func forget(t *testing.T, c *center.Center) {
 	t.Helper()
 	centertest.Exec(t, c, "DELETE FROM schedule_event")
@@ -70,12 +70,12 @@ func ageEvents(t *testing.T, c *center.Center) {
 	centertest.Exec(t, c, "UPDATE schedule_event SET event_time = '2020-01-01 00:00:00.000000'")
 }
 
-// withoutEvents runs f on each kind of database, with the roster of servedRoster and no events.
+// withoutEvents runs f on each kind of database, with the roster of centertest.Served and no events.
 func withoutEvents(t *testing.T, f func(t *testing.T, c *center.Center)) {
 	t.Helper()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		c := servedRoster(t, url)
+		c := centertest.Served(t, url)
 		forget(t, c)
 		f(t, c)
 	})
@@ -117,7 +117,7 @@ func TestFollowerReturnsEventsOfLateCommits(t *testing.T) {
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			c := servedRoster(t, testdb.URL(t, kind))
+			c := centertest.Served(t, testdb.URL(t, kind))
 			forget(t, c)
 			record(t, c.DB(), "a")
 			early, err := c.DB().BeginTx(t.Context(), nil)
@@ -167,7 +167,7 @@ func TestFollowerForgetsOldEvents(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		c := servedRoster(t, url)
+		c := centertest.Served(t, url)
 		ageEvents(t, c)
 		f := newFollower(t, c, ops.EventFilter{Since: time.Hour}, 100)
 		f.want()
@@ -187,7 +187,7 @@ func TestFollowerForgetsOldEvents(t *testing.T) {
 // The age limit is for the first read: a poll that comes late must not lose events.
 func TestFollowerSinceIsForTheFirstRead(t *testing.T) {
 	t.Parallel()
-	c := servedRoster(t, testdb.URL(t, testdb.SQLite))
+	c := centertest.Served(t, testdb.URL(t, testdb.SQLite))
 	forget(t, c)
 	record(t, c.DB(), "a")
 	ageEvents(t, c)
@@ -202,7 +202,7 @@ func TestFollowerSinceIsForTheFirstRead(t *testing.T) {
 // The filter takes host:pid of a registered server, and follows the server until after its end.
 func TestEventsOfAServer(t *testing.T) {
 	t.Parallel()
-	c := servedRoster(t, testdb.URL(t, testdb.SQLite))
+	c := centertest.Served(t, testdb.URL(t, testdb.SQLite))
 	kinds := func(server string) (kinds []string) {
 		events, err := ops.New(c).Events().List(t.Context(), ops.EventFilter{Server: server}, 100)
 		must(t, err)
@@ -235,7 +235,7 @@ func TestEventsOfAServer(t *testing.T) {
 
 func TestFollowerRuns(t *testing.T) {
 	t.Parallel()
-	c := servedRoster(t, testdb.URL(t, testdb.SQLite))
+	c := centertest.Served(t, testdb.URL(t, testdb.SQLite))
 	ctx, cancel := context.WithCancel(t.Context())
 	polls := 0
 	err := ops.New(c).Events().Follow(ops.EventFilter{}, 1).Run(ctx, time.Millisecond, func([]ops.EventRecord) error {

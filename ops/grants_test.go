@@ -2,15 +2,11 @@ package ops_test
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/failures"
@@ -38,14 +34,14 @@ func TestGrantsSuffice(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			ownerURL := testdb.URL(t, kind)
 			owner := centertest.Open(t, ownerURL, center.Options{})
-			worker := openAs(t, owner, kind, ownerURL, "app")
+			worker := openAs(t, owner, ownerURL, "app")
 			seedRoster(t, worker)
 			exerciseRuns(t, worker)
 			exerciseQueues(t, worker)
 			exerciseItemsAndCursors(t, worker)
 			exerciseMembership(t, worker)
 			exerciseOwnSignExpiry(t, owner, worker)
-			operator := openAs(t, owner, kind, ownerURL, "operator")
+			operator := openAs(t, owner, ownerURL, "operator")
 			for role, c := range map[string]*center.Center{"app": worker, "operator": operator} {
 				if _, err := ops.New(c).Diagnose(t.Context(), ""); err != nil {
 					t.Errorf("diagnose as %s: got %v, want no error", role, err)
@@ -63,46 +59,13 @@ func TestGrantsSuffice(t *testing.T) {
 }
 
 // openAs opens the roster as a new user that has the rights of a role.
-func openAs(t *testing.T, owner *center.Center, kind, ownerURL, role string) *center.Center {
+func openAs(t *testing.T, owner *center.Center, ownerURL, role string) *center.Center {
 	t.Helper()
-	user := fmt.Sprintf("%s_%d", role, rand.Uint32())
-	centertest.Exec(t, owner, createUser(kind, user))
-	t.Cleanup(func() { dropUser(t, ownerURL, kind, user) })
+	user, url := centertest.AddUser(t, owner, ownerURL, role)
 	for _, right := range grantsTo(t, role) {
 		centertest.Exec(t, owner, "GRANT "+right+" TO "+user)
 	}
-	u, err := url.Parse(ownerURL)
-	must(t, err)
-	u.User = url.UserPassword(user, "secret")
-	return centertest.Open(t, u.String(), center.Options{Schema: center.SchemaRequire})
-}
-
-func createUser(kind, user string) string {
-	if kind == testdb.Postgres {
-		return "CREATE ROLE " + user + " LOGIN PASSWORD 'secret'"
-	}
-	return "CREATE USER " + user + " IDENTIFIED BY 'secret'"
-}
-
-// dropUser drops a user at the end of a test: users belong to the server, which other tests share.
-func dropUser(t *testing.T, ownerURL, kind, user string) {
-	t.Helper()
-	ctx := context.WithoutCancel(t.Context()) // it has ended when the cleanup runs
-	c, err := center.Open(ctx, anydb.URL(ownerURL), center.Options{})
-	if err != nil {
-		t.Errorf("drop user %s: %v", user, err)
-		return
-	}
-	defer c.Close()
-	statements := []string{"DROP USER " + user}
-	if kind == testdb.Postgres {
-		statements = []string{"DROP OWNED BY " + user, "DROP ROLE " + user}
-	}
-	for _, s := range statements {
-		if _, err := c.DB().ExecContext(ctx, s); err != nil {
-			t.Errorf("%s: %v", s, err)
-		}
-	}
+	return centertest.Open(t, url, center.Options{Schema: center.SchemaRequire})
 }
 
 // exerciseQueues runs what an owner does with its queues: heartbeat, view, release, retake, fence, audit.

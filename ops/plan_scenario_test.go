@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
@@ -13,7 +14,7 @@ import (
 
 func TestScenarioFindsItsServers(t *testing.T) {
 	t.Parallel()
-	c := servedRoster(t, testdb.URL(t, testdb.SQLite))
+	c := centertest.Served(t, testdb.URL(t, testdb.SQLite))
 	s, err := ops.New(c).Queues().Scenario(t.Context(), "settle", 2, "web1:1", web2)
 	if err != nil || s.Add != 2 || strings.Join(s.Remove, " ") != web1+" "+web2 {
 		t.Errorf("%+v, %v", s, err)
