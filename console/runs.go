@@ -142,7 +142,7 @@ func showRun(ctx context.Context, v *viewer, query url.Values) content {
 		}
 		p.Graph = append(p.Graph, row)
 	}
-	for _, verb := range d.Graph.Verbs() {
+	for _, verb := range ops.ForGraph(d.Graph) {
 		p.Verbs = append(p.Verbs, act{Action: pathOf(verb)[1:], Text: verb.Button() + " the graph"})
 	}
 	p.Picture = graphOf(d.Graph, d.Run.ID)

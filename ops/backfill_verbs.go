@@ -95,7 +95,7 @@ func (a StartBackfill) Prepare(ctx context.Context, c *Client) (*Change, error) 
 	change.Objects = []Object{{
 		Name: "a backfill of " + inEnvironment(c, t.TaskType), Past: "started", Planned: slots,
 		do: func(ctx context.Context, actor string) (Done, error) {
-			b, err := c.runs.Backfills.Start(ctx, want, actor)
+			b, err := c.Backfills().Start(ctx, want, actor)
 			record := records.Object{records.M("backfill_id", b.ID), records.M("slots_total", b.SlotsTotal)}
 			return Done{ID: b.ID, Record: record}, err
 		},
@@ -219,6 +219,9 @@ func backfillChange(
 	ctx context.Context, c *Client, name string, v *Verb, past, effect string,
 	do func(b *runs.Backfills, ctx context.Context, id, actor string) error,
 ) (*Change, error) {
+	if name == "" {
+		return nil, missing("the backfill")
+	}
 	b, err := FindBackfill(ctx, c, name)
 	if err != nil {
 		return nil, err
@@ -228,24 +231,7 @@ func backfillChange(
 		TaskTypes: []string{b.TaskType}, Says: []string{v.Effect},
 		Objects: []Object{{
 			ID: b.ID, Name: fmt.Sprintf("backfill %s (%s)", b.ID, b.TaskType), Past: past, Effect: effect,
-			do: done(func(ctx context.Context, actor string) error { return do(c.runs.Backfills, ctx, b.ID, actor) }),
+			do: done(func(ctx context.Context, actor string) error { return do(c.Backfills(), ctx, b.ID, actor) }),
 		}},
 	}, nil
-}
-
-// FindBackfill returns the backfill with an id, or the newest one of the task type with that name. It returns
-// center.ErrUnknownBackfill if there is neither.
-func FindBackfill(ctx context.Context, c *Client, name string) (runs.BackfillRecord, error) {
-	if name == "" {
-		return runs.BackfillRecord{}, missing("the backfill")
-	}
-	b, err := c.Backfills().Get(ctx, name)
-	if !errors.Is(err, runs.ErrUnknownBackfill) {
-		return b, err
-	}
-	list, listErr := c.Backfills().List(ctx, runs.BackfillFilter{TaskType: name}, 1)
-	if listErr != nil || len(list) == 0 {
-		return b, errors.Join(listErr, err)
-	}
-	return list[0], nil
 }

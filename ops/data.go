@@ -3,7 +3,6 @@ package ops
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/condition"
-	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -36,6 +34,9 @@ type DataRecord struct {
 	Queues   *int64     `json:"queues"`    // that are fenced there
 	RaisedAt *time.Time `json:"raised_at"` // when an epoch last rose there; nil also if none has
 }
+
+// alertsOfData is how many alerts List reads.
+const alertsOfData = 500
 
 // dataLook is how long List waits for a data database. A look at all of them takes no longer.
 const dataLook = 2 * time.Second
@@ -95,7 +96,7 @@ func (d *Data) known(rows []roster.DataRow) (list []DataRecord) {
 
 // alerts returns the open alerts about data databases, UNREACHABLE before FENCE_WAIT, the oldest first.
 func (d *Data) alerts(ctx context.Context) ([]EventRecord, error) {
-	list, err := d.c.Events().List(ctx, EventFilter{Kind: EventAlert, Open: true}, maxAlerts)
+	list, err := d.c.Events().List(ctx, EventFilter{Kind: EventAlert, Open: true}, alertsOfData)
 	list = slices.DeleteFunc(list, func(e EventRecord) bool {
 		return e.Alert == nil || e.Subject == nil ||
 			*e.Alert != condition.Unreachable.Name && *e.Alert != condition.FenceWait.Name
@@ -115,11 +116,11 @@ func (d *Data) look(ctx context.Context, r *DataRecord) {
 	rows, err := d.fenceRows(ctx, db)
 	switch {
 	case err == nil:
-		r.fenced(rows)
+		r.Queues, r.RaisedAt = new(int64(len(rows))), lastRaised(rows)
 	case r.State == DataOK:
-		r.State, r.Reason = condition.Unreachable.Name, "from here: "+sqldb.OneLine(err).Error()
+		r.State, r.Reason = condition.Unreachable.Name, "from here: "+sqldb.JoinLines(err.Error())
 	default:
-		r.Reason = "from here: " + sqldb.OneLine(err).Error()
+		r.Reason = "from here: " + sqldb.JoinLines(err.Error())
 	}
 }
 
@@ -131,33 +132,12 @@ func (d *Data) fenceRows(ctx context.Context, db *center.Data) ([]roster.FenceRo
 	return d.c.roster.Data().FenceRows(ctx, pools)
 }
 
-func (r *DataRecord) fenced(rows []roster.FenceRow) {
-	r.Queues = new(int64)
+// lastRaised returns when an epoch last rose; nil if none has.
+func lastRaised(rows []roster.FenceRow) (at *time.Time) {
 	for _, row := range rows {
-		if row.QueueID != "" {
-			*r.Queues++
-		}
-		if r.RaisedAt == nil || row.RaisedAt.After(*r.RaisedAt) {
-			r.RaisedAt = &row.RaisedAt
+		if at == nil || row.RaisedAt.After(*at) {
+			at = &row.RaisedAt
 		}
 	}
-}
-
-// databasesOf returns the names of the data databases of a task type. It returns none if the settings are gone, or name
-// none for a queue: the doctor reports that.
-func databasesOf(ctx context.Context, c *Client, taskType string) ([]string, error) {
-	s, err := c.Tasks().Settings(ctx, taskType)
-	if err != nil && !errors.Is(err, center.ErrUnknownTask) {
-		return nil, err
-	}
-	names, _ := s.Databases()
-	return names, nil
-}
-
-// listDatabases names data databases in a sentence.
-func listDatabases(names []string) string {
-	if len(names) == 1 {
-		return "the data database " + names[0]
-	}
-	return "the data databases " + human.First(names, 5)
+	return at
 }

@@ -10,13 +10,14 @@ import (
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/runs"
 )
 
 // Diagnose checks the database and each task type of this own_sign, or only the named task type. It changes nothing. It
 // returns an error if it cannot read what it checks.
 func (c *Client) Diagnose(ctx context.Context, taskType string) ([]condition.Condition, error) {
-	d := &diagnosis{c: c}
+	d := &diagnosis{c: c, db: c.Roster().DB}
 	database := databaseCheck{d}
 	for _, check := range []func(context.Context) error{
 		database.version, database.transactions, clusterCheck{d}.nodes, database.clockSkew, database.schemaVersion,
@@ -36,6 +37,7 @@ func (c *Client) Diagnose(ctx context.Context, taskType string) ([]condition.Con
 // clusterCheck, dataCheck, rosterCheck, serverCheck, queueCheck and runCheck.
 type diagnosis struct {
 	c        *Client
+	db       *sqldb.DB
 	task     string         // the task type being checked
 	names    map[string]int // number of servers by short name
 	findings []condition.Condition
@@ -120,6 +122,6 @@ func (r rosterRows) eligible() bool { return slices.ContainsFunc(r.servers, Serv
 // mayOwn reports whether a server may own queues with the pin (P14).
 func (r rosterRows) mayOwn(pin plan.Selector) bool {
 	return slices.ContainsFunc(r.servers, func(s ServerRecord) bool {
-		return r.limits.Forbids(&plan.Queue{Pin: pin}, s.planServer()) == plan.Stays
+		return r.limits.Forbids(&plan.Queue{Pin: pin}, planServer(s)) == plan.Stays
 	})
 }

@@ -24,13 +24,13 @@ const nodeConnections = 9
 
 // nodes reports what the roster does on a cluster whose nodes all accept writes, and compares the clocks of its nodes.
 func (d clusterCheck) nodes(ctx context.Context) error {
-	if !d.c.db.WriteFence {
+	if !d.db.WriteFence {
 		return nil
 	}
 	const hint = "let all workers write through one node where possible"
 	const fence = "a Galera cluster: the fence writes its rows, so that the batches of a queue run one by one"
 	const cluster = "cluster" // another subject than that of the finding about the database
-	ask := d.c.db.Database.Node
+	ask := d.db.Database.Node
 	if ask == nil {
 		d.note(condition.Database, hint, fence).Subject = cluster
 		return nil
@@ -64,7 +64,7 @@ func (d clusterCheck) readNodes(ctx context.Context,
 ) ([]nodeReading, error) {
 	nodes := map[string]nodeReading{}
 	for range nodeConnections {
-		conn, err := d.c.db.Dealers.Conn(ctx)
+		conn, err := d.db.Dealers.Conn(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("connect to a node: %w", err)
 		}
@@ -84,7 +84,7 @@ func (d clusterCheck) readNodes(ctx context.Context,
 func (d clusterCheck) readNodeClock(ctx context.Context, conn *sql.Conn, n sqldb.Node) (best nodeReading, err error) {
 	for i := range 5 {
 		before := time.Now()
-		now, err := sqldb.Value[time.Time](ctx, d.c.db.On(conn), "SELECT {now}")
+		now, err := sqldb.Value[time.Time](ctx, d.db.On(conn), "SELECT {now}")
 		if err != nil {
 			return best, fmt.Errorf("ask node %s for the time: %w", n.Name, err)
 		}

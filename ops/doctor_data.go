@@ -32,7 +32,7 @@ var dataNeeds = []need{
 // all checks the data databases that this process has opened, each in a goroutine of its own, so that one that is away
 // delays no other. It notes those that only the roster knows.
 func (d dataCheck) all(ctx context.Context) error {
-	rows, err := d.c.roster.Data().Rows(ctx)
+	rows, err := d.c.Roster().Data().Rows(ctx)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (d dataCheck) all(ctx context.Context) error {
 			row = rows[at]
 			rows = slices.Delete(rows, at, at+1)
 		}
-		each[i].c = d.c
+		each[i].c, each[i].db = d.c, d.db
 		all.Go(func() { dataCheck{&each[i]}.one(ctx, db, row) })
 	}
 	all.Wait()
@@ -97,7 +97,7 @@ func (d dataCheck) look(ctx context.Context, data *center.Data, row roster.DataR
 	case err != nil:
 		return err
 	}
-	if err := d.c.roster.Data().Check(ctx, db, row); errors.Is(err, center.ErrOtherData) {
+	if err := d.c.Roster().Data().Check(ctx, db, row); errors.Is(err, center.ErrOtherData) {
 		d.advise(condition.Data, "correct its URL in rota.yaml: workers refuse it", "%s at %s is %s", row.Name,
 			data.Address(), err)
 		return nil
@@ -137,11 +137,11 @@ func (d dataCheck) rights(ctx context.Context, db *sqldb.DB, name string) error 
 
 // epochs reports queues whose epochs the roster does not know, or else what is fenced.
 func (d dataCheck) epochs(ctx context.Context, db *sqldb.DB, data *center.Data, row roster.DataRow) error {
-	fenced, err := d.c.roster.Data().FenceRows(ctx, db)
+	fenced, err := d.c.Roster().Data().FenceRows(ctx, db)
 	if err != nil {
 		return err
 	}
-	ahead, err := d.c.roster.Data().Ahead(ctx, fenced)
+	ahead, err := d.c.Roster().Data().Ahead(ctx, fenced)
 	if err != nil {
 		return err
 	}
@@ -150,16 +150,15 @@ func (d dataCheck) epochs(ctx context.Context, db *sqldb.DB, data *center.Data, 
 		list = append(list, aheadText(a))
 	}
 	d.list(condition.DataAhead, row.Name+" is ahead of the roster, which has lost history", list)
-	r := DataRecord{}
-	r.fenced(fenced)
 	text := "no worker has used it yet"
-	if r.RaisedAt != nil {
+	if len(fenced) > 0 {
 		now, err := db.Clock(ctx)
 		if err != nil {
 			return err
 		}
-		text = fmt.Sprintf("%s fenced, an epoch last rose %s ago", human.Count(*r.Queues, "queue is", "queues are"),
-			human.Age(seconds(now, *r.RaisedAt)))
+		last := slices.MaxFunc(fenced, func(a, b roster.FenceRow) int { return a.RaisedAt.Compare(b.RaisedAt) })
+		text = fmt.Sprintf("%s fenced, an epoch last rose %s ago", human.Count(len(fenced), "queue is", "queues are"),
+			human.Age(now.Sub(last.RaisedAt).Seconds()))
 	}
 	d.ok(condition.Data, "%s at %s: %s", row.Name, data.Address(), text)
 	return nil

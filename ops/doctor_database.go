@@ -17,16 +17,16 @@ type databaseCheck struct{ *diagnosis }
 
 // version reports the kind and version of the database. Open refuses a replica and a version that is too old.
 func (d databaseCheck) version(ctx context.Context) error {
-	name, err := sqldb.Value[string](ctx, d.c.db, d.c.db.Version)
+	name, err := sqldb.Value[string](ctx, d.db, d.db.Version)
 	if err != nil {
 		return fmt.Errorf("ask for the version: %w", err)
 	}
-	d.ok(condition.Database, "%s, own_sign %s, at %s; it accepts writes", name, d.c.ownSign, d.c.db.Database.Address)
+	d.ok(condition.Database, "%s, own_sign %s, at %s; it accepts writes", name, d.c.OwnSign(), d.db.Database.Address)
 	return nil
 }
 
 // transactions checks the settings of the database that the fence relies on.
-func (d databaseCheck) transactions(ctx context.Context) error { return d.notes(ctx, d.c.db) }
+func (d databaseCheck) transactions(ctx context.Context) error { return d.notes(ctx, d.db) }
 
 // notes adds what there is to know about a database.
 func (d *diagnosis) notes(ctx context.Context, db *sqldb.DB) error {
@@ -56,7 +56,7 @@ const notableSkew = time.Second
 // of the round trip.
 func (d databaseCheck) clockSkew(ctx context.Context) error {
 	before := time.Now()
-	now, err := d.c.db.Clock(ctx)
+	now, err := d.db.Clock(ctx)
 	if err != nil {
 		return fmt.Errorf("ask for the time: %w", err)
 	}
@@ -78,7 +78,7 @@ func (d databaseCheck) clockSkew(ctx context.Context) error {
 
 // schemaVersion reports a schema that is newer than this program. Open refuses a schema that the program must not use.
 func (d databaseCheck) schemaVersion(ctx context.Context) error {
-	list, err := schema.Status(ctx, d.c.db.Store, d.c.db.Name)
+	list, err := schema.Status(ctx, d.db.Store, d.db.Name)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (d databaseCheck) schemaVersion(ctx context.Context) error {
 
 // history reports a loss of history that no operator has acknowledged (H7).
 func (d databaseCheck) history(ctx context.Context) error {
-	loss, found, err := d.c.roster.Loss(ctx)
+	loss, found, err := d.c.Roster().Loss(ctx)
 	if err == nil && found {
 		d.findings = append(d.findings, roster.LossCondition(loss))
 	}
@@ -131,7 +131,7 @@ var needs = []need{
 
 // privileges reports what this role lacks of the rights of a worker.
 func (d databaseCheck) privileges(ctx context.Context) error {
-	lacking, err := lackingRights(ctx, d.c.db, needs)
+	lacking, err := lackingRights(ctx, d.db, needs)
 	if err == nil && !d.lacking(lacking, "this role") {
 		d.ok(condition.Privileges, "this role has all rights on the roster's tables that a worker needs")
 	}

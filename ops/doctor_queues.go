@@ -72,9 +72,9 @@ func (d queueCheck) audited(ctx context.Context, r rosterRows) (map[string]bool,
 	if !slices.ContainsFunc(r.servers, old) {
 		return nil, nil
 	}
-	list, err := sqldb.Records[string](ctx, d.c.db, fmt.Sprintf(`SELECT queue_id FROM schedule_queue
+	list, err := sqldb.Records[string](ctx, d.db, fmt.Sprintf(`SELECT queue_id FROM schedule_queue
 		WHERE task_type = ? AND own_sign = ? AND cur_server IS NULL AND gmt_modified < {ago %d} ORDER BY queue_id`,
-		roster.AuditInterval.Milliseconds()), r.task.TaskType, d.c.ownSign)
+		roster.AuditInterval.Milliseconds()), r.task.TaskType, d.c.OwnSign())
 	ids := map[string]bool{}
 	for _, id := range list {
 		ids[id] = true
@@ -87,7 +87,7 @@ func (d queueCheck) audited(ctx context.Context, r rosterRows) (map[string]bool,
 func (d queueCheck) misplaced(r rosterRows) {
 	servers := make(map[string]plan.Server, len(r.servers))
 	for _, s := range r.servers {
-		servers[s.UUID] = s.planServer()
+		servers[s.UUID] = planServer(s)
 	}
 	met := map[string]bool{} // by pin: a server may own its queues. Thousands of queues may have one pin
 	misplaced := r.eachQueue(func(q QueueRecord) string {
@@ -205,14 +205,14 @@ func (d queueCheck) items(ctx context.Context, task TaskRecord) error {
 // It returns nothing if there is none any more.
 func (d queueCheck) failedItem(ctx context.Context, taskType, state string) (string, error) {
 	type item struct{ Key, QueueID, LastError string }
-	i, found, err := sqldb.Record[item](ctx, d.c.db, `SELECT item_key, queue_id, last_error FROM schedule_failed_item
-		WHERE task_type = ? AND own_sign = ? AND state = ? ORDER BY item_hash LIMIT 1`, taskType, d.c.ownSign, state)
+	i, found, err := sqldb.Record[item](ctx, d.db, `SELECT item_key, queue_id, last_error FROM schedule_failed_item
+		WHERE task_type = ? AND own_sign = ? AND state = ? ORDER BY item_hash LIMIT 1`, taskType, d.c.OwnSign(), state)
 	if err != nil || !found {
 		return "", err
 	}
 	text := fmt.Sprintf(": %s of queue %s", escape.Name(fmt.Sprintf("%.60s", i.Key)), escape.Name(i.QueueID))
 	if i.LastError != "" {
-		text += ": " + sqldb.OneLine(errText(i.LastError)).Error()
+		text += ": " + sqldb.JoinLines(i.LastError)
 	}
 	return text, nil
 }
@@ -228,11 +228,11 @@ func (d queueCheck) dividedKeys(ctx context.Context, task TaskRecord) error {
 		return nil
 	}
 	type divided struct{ OrderKey, First, Last string }
-	keys, err := sqldb.Records[divided](ctx, d.c.db, fmt.Sprintf(`SELECT order_key, MIN(queue_id), MAX(queue_id)
+	keys, err := sqldb.Records[divided](ctx, d.db, fmt.Sprintf(`SELECT order_key, MIN(queue_id), MAX(queue_id)
 		FROM (SELECT order_key, queue_id, partition_version FROM schedule_failed_item
 			WHERE task_type = ? AND own_sign = ? ORDER BY item_hash LIMIT %d) i
 		WHERE order_key <> '' GROUP BY order_key, LENGTH(order_key), partition_version
-		HAVING MIN(queue_id) <> MAX(queue_id) ORDER BY order_key`, maxFailedItems), task.TaskType, d.c.ownSign)
+		HAVING MIN(queue_id) <> MAX(queue_id) ORDER BY order_key`, maxFailedItems), task.TaskType, d.c.OwnSign())
 	var list []string
 	for _, k := range keys {
 		key := escape.Name(fmt.Sprintf("%.60s", k.OrderKey))
@@ -243,8 +243,8 @@ func (d queueCheck) dividedKeys(ctx context.Context, task TaskRecord) error {
 }
 
 // pendingChanges reports which servers a repartition waits for, which queues a plan could not move, and which owners a
-// removal of a queue waits for.
-func (d queueCheck) pendingChanges(r rosterRows) {
+// removal of a queue waits for. queues is the number of queues as the settings have it.
+func (d queueCheck) pendingChanges(r rosterRows, queues int) {
 	if n := r.task.RequestedTotal; n != nil {
 		var busy []string
 		for _, s := range r.servers {
@@ -252,13 +252,7 @@ func (d queueCheck) pendingChanges(r rosterRows) {
 				busy = append(busy, ServerName(s.UUID))
 			}
 		}
-		var totals queueTotals
-		for _, q := range r.queues {
-			if q.QueueTotal != nil {
-				totals = append(totals, queueTotal{q.QueueID, int(*q.QueueTotal)})
-			}
-		}
-		d.advise(condition.RepartitionWait, fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d", totals.least()),
+		d.advise(condition.RepartitionWait, fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d", queues),
 			"%s instead of %d, as soon as every worker has drained; it waits for %s", human.Count(*n, "queue",
 				"queues"), r.task.QueueTotal, cmp.Or(human.First(busy, 5), "no worker"))
 	}
@@ -298,8 +292,8 @@ func (d queueCheck) crashes(ctx context.Context, taskType string, settings cente
 		ID      string
 		Crashes int
 	}
-	queues, err := sqldb.Records[queue](ctx, d.c.db, `SELECT queue_id, crash_count FROM schedule_queue WHERE task_type = ?
-		AND own_sign = ? AND crash_count > 0 ORDER BY queue_id`, taskType, d.c.ownSign)
+	queues, err := sqldb.Records[queue](ctx, d.db, `SELECT queue_id, crash_count FROM schedule_queue WHERE task_type = ?
+		AND own_sign = ? AND crash_count > 0 ORDER BY queue_id`, taskType, d.c.OwnSign())
 	most := fit.Processor(settings)
 	var list []string
 	for _, q := range queues {
@@ -383,7 +377,7 @@ func (d queueCheck) backlog(r rosterRows, settings center.Settings) {
 	d.list(condition.BacklogStuck, "the oldest item stays the oldest, and the backlog does not become less",
 		withTrend(BacklogStuck))
 	growing := withTrend(BacklogGrowing)
-	if len(growing) > 0 && !slices.ContainsFunc(r.servers, ServerRecord.failing) { // FAILING says why
+	if len(growing) > 0 && !slices.ContainsFunc(r.servers, failing) { // FAILING says why
 		d.advise(condition.BacklogGrowing, limitHint(settings), "more items come than are executed: %s",
 			human.First(growing, 5))
 	}

@@ -118,7 +118,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	}
 	d.alerts(r)
 	runCheck(d).problems(r)
-	queues.pendingChanges(r)
+	queues.pendingChanges(r, settings.Queues)
 	if err := queues.crashes(ctx, d.task, settings); err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 
 // invalidValues reports values that servers ignore or replace by a bound (S13).
 func (d rosterCheck) invalidValues(ctx context.Context) error {
-	values, err := d.c.roster.Planner(d.task, "").InvalidValues(ctx)
+	values, err := d.c.Roster().Planner(d.task, "").InvalidValues(ctx)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (d rosterCheck) alerts(r rosterRows) {
 	}
 	for _, kind := range kinds {
 		e := byKind[kind][0]
-		text := sqldb.OneLine(errText(strings.TrimPrefix(e.Reason, kind+": "))).Error()
+		text := sqldb.JoinLines(strings.TrimPrefix(e.Reason, kind+": "))
 		if n := len(byKind[kind]) - 1; n > 0 {
 			text += "; " + human.Count(n, "more alert", "more alerts") + " of this kind"
 		}

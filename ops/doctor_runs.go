@@ -16,11 +16,11 @@ type runCheck struct{ *diagnosis }
 func (d runCheck) problems(r rosterRows) {
 	for _, p := range r.cancelled {
 		d.advise(condition.RunCancelled, "rota run rerun "+p.RunID+" or rota run ack "+p.RunID, "%s: %s", p.Subject(),
-			sqldb.OneLine(errText(p.Text()))).Subject = p.Subject()
+			sqldb.JoinLines(p.Text())).Subject = p.Subject()
 	}
 	for _, p := range r.problems {
 		c := p.Condition()
-		c.Text = c.Subject + ": " + sqldb.OneLine(errText(c.Text)).Error()
+		c.Text = c.Subject + ": " + sqldb.JoinLines(c.Text)
 		d.findings = append(d.findings, c)
 	}
 }
@@ -46,7 +46,7 @@ func (d runCheck) triggers(ctx context.Context, taskType string) error {
 // joins reports joins for which triggers never make a run, because no trigger leads to one of the upstreams (R18). The
 // finding is a note: an operator may submit the upstreams.
 func (d runCheck) joins(ctx context.Context, taskType string, triggers []runs.TriggerRecord) error {
-	joins, err := d.c.runs.Dependencies.UnmetJoins(ctx, triggers)
+	joins, err := d.c.Engine().Dependencies.UnmetJoins(ctx, triggers)
 	if err != nil {
 		return err
 	}

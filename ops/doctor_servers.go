@@ -26,7 +26,7 @@ func (d serverCheck) availability(r rosterRows) {
 	}
 	switch {
 	case r.task.QueueTotal == 0:
-		d.add(condition.NeverServed, "no worker has ever served it in own_sign %s", d.c.ownSign)
+		d.add(condition.NeverServed, "no worker has ever served it in own_sign %s", d.c.OwnSign())
 	case len(r.servers) == 0:
 		d.add(condition.Unserved, "no worker is registered")
 	case !r.eligible():
@@ -104,8 +104,8 @@ func (d serverCheck) unwitnessed(r rosterRows) {
 	}
 }
 
-// planServer returns what the labels and the state of the server say to a plan.
-func (s ServerRecord) planServer() plan.Server {
+// planServer returns what the labels and the state of a server say to a plan.
+func planServer(s ServerRecord) plan.Server {
 	labels, _ := plan.ParseLabels(s.Labels)
 	return plan.Server{Host: s.HostName, Labels: labels, Eligible: s.Eligible()}
 }
@@ -114,7 +114,7 @@ func (s ServerRecord) planServer() plan.Server {
 func (d serverCheck) requirement(r rosterRows) {
 	var lack []string
 	for _, s := range r.servers {
-		if s.Queues > 0 && !r.limits.Require.Matches(s.planServer()) {
+		if s.Queues > 0 && !r.limits.Require.Matches(planServer(s)) {
 			lack = append(lack, fmt.Sprintf("%s (%s)", ServerName(s.UUID), human.Count(s.Queues, "queue", "queues")))
 		}
 	}
@@ -137,7 +137,7 @@ func (d serverCheck) namesakes(r rosterRows) {
 		case s.Name == "":
 		case there:
 			d.add(condition.SameName, "%s and %s have the name %s: neither gets its queues back after a restart", other,
-				ServerName(s.UUID), sqldb.OneLine(errText(s.Name))).Subject = s.Name
+				ServerName(s.UUID), sqldb.JoinLines(s.Name)).Subject = s.Name
 		default:
 			first[s.Name] = ServerName(s.UUID)
 		}
@@ -201,7 +201,7 @@ func (r rosterRows) byError(selects func(ServerRecord) bool) (texts []string, se
 // errors reports the last errors of servers, each text once. An error may be old. failing reports the error of a
 // failing server.
 func (d serverCheck) errors(r rosterRows) {
-	texts, servers := r.byError(func(s ServerRecord) bool { return s.LastError != "" && !s.failing() })
+	texts, servers := r.byError(func(s ServerRecord) bool { return s.LastError != "" && !failing(s) })
 	slices.SortFunc(texts, func(a, b string) int {
 		return cmp.Or(len(servers[b])-len(servers[a]), strings.Compare(a, b))
 	})
@@ -212,7 +212,7 @@ func (d serverCheck) errors(r rosterRows) {
 			when = fmt.Sprintf(", %s ago", time.Duration(errorAge(latest))*time.Second)
 		}
 		c := d.advise(condition.LastError, "see the log of "+ServerName(latest.UUID), "last error of %s%s: %s",
-			human.Count(len(servers[text]), "worker", "workers"), when, sqldb.OneLine(errText(text)))
+			human.Count(len(servers[text]), "worker", "workers"), when, sqldb.JoinLines(text))
 		if c.Subject = text; when != "" {
 			c.Since = time.Now().Add(-wholeSeconds(errorAge(latest)))
 		}
@@ -228,18 +228,13 @@ func errorAge(s ServerRecord) float64 {
 	return *s.LastErrorAge
 }
 
-// failing reports whether the server lives, and its calls do nothing but fail.
-func (s ServerRecord) failing() bool { return s.FailingSince != nil && !s.Overdue }
-
-// errText makes an error of a text, for oneLine.
-type errText string
-
-func (t errText) Error() string { return string(t) }
+// failing reports whether a server lives, and its calls do nothing but fail.
+func failing(s ServerRecord) bool { return s.FailingSince != nil && !s.Overdue }
 
 // failing reports servers whose calls do nothing but fail. The servers decide this themselves, because only they know
 // whether all failures are those of one item, which may be poison. Servers with the same error are one finding.
 func (d serverCheck) failing(r rosterRows) {
-	texts, servers := r.byError(ServerRecord.failing)
+	texts, servers := r.byError(failing)
 	for _, text := range texts[:min(len(texts), maxErrors)] {
 		var names []string
 		var calls int64
@@ -251,7 +246,7 @@ func (d serverCheck) failing(r rosterRows) {
 		}
 		c := d.advise(condition.Failing, "correct what the error says; the log of "+names[0]+" has more",
 			"%s of %s have failed in %s, and none has succeeded; the last error: %s",
-			human.Count(calls, "call", "calls"), human.First(names, 5), longest.Round(time.Second), sqldb.OneLine(errText(text)))
+			human.Count(calls, "call", "calls"), human.First(names, 5), longest.Round(time.Second), sqldb.JoinLines(text))
 		c.Subject, c.Since = text, time.Now().Add(-longest)
 	}
 }

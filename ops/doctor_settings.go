@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/center"
@@ -19,7 +18,7 @@ func (d rosterCheck) settings(ctx context.Context, r rosterRows) (center.Setting
 	s, err := d.c.Tasks().Settings(ctx, r.task.TaskType)
 	if errors.Is(err, center.ErrUnknownTask) {
 		d.add(condition.SettingsGone, "the row in schedule_task_type is gone; workers cannot start")
-		return center.Settings{StallAfter: time.Hour}, nil
+		return center.Settings{StallAfter: time.Hour, Queues: int(r.task.QueueTotal)}, nil
 	}
 	if err != nil {
 		return s, err
@@ -58,51 +57,6 @@ func (d rosterCheck) givenSettings(ctx context.Context, r rosterRows, row center
 		c.Text = who + ": " + c.Text
 		d.findings = append(d.findings, c)
 	}
-}
-
-// StatedDiffer compares what a program states about the settings of a task type, as Settings.Texts returns it, with
-// the row, which is in force. It returns false if they agree. Otherwise the condition says in one line what differs,
-// and its hint has the command that writes what the program states. A number of queues that is requested already counts
-// as that of the row.
-func (c *Client) StatedDiffer(ctx context.Context, taskType string, row center.Settings,
-	stated map[string]string,
-) (condition.Condition, bool) {
-	diffs := row.DiffersFrom(stated)
-	if len(diffs) > 0 && diffs[0].Name == "queues" && row.Queues > 0 {
-		if n, err := c.Tasks().requestedQueues(ctx, taskType); err == nil { // otherwise the present number will do
-			row.Queues = n
-			diffs = row.DiffersFrom(stated)
-		}
-	}
-	if len(diffs) == 0 {
-		return condition.Condition{}, false
-	}
-	list := make([]string, len(diffs))
-	for i, d := range diffs {
-		given, inRow := sqldb.OneLine(errText(d.Given)), sqldb.OneLine(errText(d.Row))
-		list[i] = fmt.Sprintf("%s %s (the row says %s)", d.Name, given, inRow)
-	}
-	command := "manager.Apply in a Go program, or rota task apply -f FILE"
-	words := center.Assignments(diffs)
-	if len(words) > 0 {
-		command = c.setCommand(taskType, words)
-	}
-	finding := condition.New(condition.SettingsDiffer, taskType,
-		"stated settings are not in force: "+strings.Join(list, ", "), "to apply them: "+command)
-	finding.Subject = strings.Join(list, ", ")
-	return finding, true
-}
-
-// setCommand returns the command line that sets settings of a task type in this environment.
-func (c *Client) setCommand(taskType string, words []string) string {
-	line := append([]string{"rota task set", human.ShellWord(taskType)}, make([]string, len(words))...)
-	for i, word := range words {
-		line[2+i] = human.ShellWord(word)
-	}
-	if c.ownSign != center.DefaultOwnSign {
-		line = append(line, "--own-sign", human.ShellWord(c.ownSign))
-	}
-	return strings.Join(line, " ")
 }
 
 // DiagnoseFile compares the settings that the file at path states for task types with those of the database, which are

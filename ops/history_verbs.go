@@ -25,7 +25,7 @@ raise the epochs again.`,
 
 // Prepare implements Operation.
 func (AckLoss) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	loss, found, err := c.roster.Loss(ctx)
+	loss, found, err := c.Roster().Loss(ctx)
 	if err == nil && !found {
 		err = roster.ErrNoLoss
 	}
@@ -36,9 +36,9 @@ func (AckLoss) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		Title: "Acknowledge the loss of history", TaskTypes: []string{loss.TaskType},
 		Says: []string{"The loss is no problem any more: " + loss.Report},
 		Objects: []Object{{
-			Name: "the loss of history in " + c.ownSign, Past: "acknowledged",
+			Name: "the loss of history in " + c.OwnSign(), Past: "acknowledged",
 			do: done(func(ctx context.Context, actor string) error {
-				return c.roster.Operator(actor).AcknowledgeLoss(ctx)
+				return c.Roster().Operator(actor).AcknowledgeLoss(ctx)
 			}),
 		}},
 	}, nil

@@ -3,7 +3,6 @@ package ops
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/dutyrota/rota/center"
@@ -105,7 +104,7 @@ func (v itemVerb) prepare(ctx context.Context, c *Client, a ItemChoice) (*Change
 		all := human.Count(t.DeadItems+t.RetryItems, "failed item", "failed items")
 		change.Says = append(change.Says, fmt.Sprintf("%s has %s now.", t.TaskType, all))
 	} else {
-		found, err := failures.Of(c.roster).Find(ctx, t.TaskType, a.Keys)
+		found, err := failures.Of(c.Roster()).Find(ctx, t.TaskType, a.Keys)
 		if err != nil {
 			return nil, err
 		}
@@ -214,13 +213,4 @@ func (a ItemChoice) allOf(name string) string {
 func (a ItemChoice) Matches(i ItemRecord) bool {
 	return (a.Error == "" || ErrorKind(i.LastError) == a.Error) &&
 		(strings.Contains(i.ItemKey, a.Text) || strings.Contains(i.OrderKey, a.Text) || strings.Contains(i.LastError, a.Text))
-}
-
-// varying are the parts of an error in which errors of one kind differ: quoted texts and figures.
-var varying = regexp.MustCompile(`"[^"]*"|'[^']*'|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|[0-9]+`)
-
-// ErrorKind returns the first line of an error with … for its varying parts, which are figures and quoted texts.
-func ErrorKind(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return varying.ReplaceAllString(line, "…")
 }

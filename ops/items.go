@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/internal/failures"
@@ -221,6 +223,15 @@ func deleteSomeItems(ctx context.Context, l *roster.LockTx, after string) (n int
 		return 0, "", fmt.Errorf("delete the failed items: %w", err)
 	}
 	return n, last, nil
+}
+
+// varying are the parts of an error in which errors of one kind differ: quoted texts and figures.
+var varying = regexp.MustCompile(`"[^"]*"|'[^']*'|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|[0-9]+`)
+
+// ErrorKind returns the first line of an error with … for its varying parts, which are figures and quoted texts.
+func ErrorKind(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return varying.ReplaceAllString(line, "…")
 }
 
 // StatisticsEvery is the shortest pause between two writes of the counters of a worker.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/human"
-	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // Judgement is what is wrong with a roster at one moment, or why that is not known. Whatever says that something is
@@ -57,34 +56,6 @@ func (c *Client) Judge(ctx context.Context, taskType string, before Judgement, w
 	}
 	return before.failed(c.Brief(err), began)
 }
-
-// Brief returns an error that says in one short line why the roster could not be read. It wraps err, which says all.
-func (c *Client) Brief(err error) error {
-	const longest = 160
-	text := sqldb.OneLine(err).Error()
-	if c.db.Class(err) == sqldb.Broken {
-		cause := err
-		for next := err; next != nil; next = errors.Unwrap(next) {
-			cause = next
-		}
-		text = "the database cannot be reached: " + sqldb.OneLine(cause).Error()
-	}
-	if runes := []rune(text); len(runes) > longest {
-		text = string(runes[:longest]) + "..."
-	}
-	return briefError{err, text}
-}
-
-type briefError struct {
-	error
-	text string
-}
-
-// Error implements error.
-func (e briefError) Error() string { return e.text }
-
-// Unwrap returns the error that says all.
-func (e briefError) Unwrap() error { return e.error }
 
 // failed returns the judgement after later checks have failed, the first of which began at since.
 func (j Judgement) failed(err error, since time.Time) Judgement {

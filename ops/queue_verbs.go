@@ -41,7 +41,7 @@ func (a AddQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		if err := requireDatabase(ctx, c, a.TaskType, a.Queue); err != nil {
 			return err
 		}
-		return c.roster.Operator(actor).AddQueue(ctx, a.TaskType, a.Queue, a.Parameter)
+		return c.Roster().Operator(actor).AddQueue(ctx, a.TaskType, a.Queue, a.Parameter)
 	}), given("the queue", a.Queue)
 }
 
@@ -85,7 +85,7 @@ func (a RemoveQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		Loses: fmt.Sprintf("remove queue %s of %s, whose items are then no longer processed",
 			a.Queue, inEnvironment(c, a.TaskType)),
 	}, "removed as soon as its owner has drained it", func(ctx context.Context, actor string) error {
-		return c.roster.Operator(actor).RemoveQueue(ctx, a.TaskType, a.Queue)
+		return c.Roster().Operator(actor).RemoveQueue(ctx, a.TaskType, a.Queue)
 	}), nil
 }
 
@@ -206,7 +206,7 @@ func numberedQueue(ctx context.Context, c *Client, taskType, queue string) (Queu
 func resizeChange(c *Client, taskType string, q QueueRecord, total int, title, past string, says ...string) *Change {
 	change := queueChange(c, taskType, q.QueueID, title, Change{Says: says}, past,
 		func(ctx context.Context, actor string) error {
-			return c.roster.Operator(actor).Resize(ctx, taskType, q.QueueID, total)
+			return c.Roster().Operator(actor).Resize(ctx, taskType, q.QueueID, total)
 		})
 	if q.Resizing != nil {
 		change.Says = append(change.Says, fmt.Sprintf("Its total is to become %d already.", *q.Resizing))
@@ -243,7 +243,7 @@ func (a PinQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	change := queueChange(c, a.TaskType, a.Queue, "Pin %s", Change{
 		Says: []string{pinQueue.Effect},
 	}, "pinned to "+a.Labels, func(ctx context.Context, actor string) error {
-		return c.roster.Operator(actor).PinQueue(ctx, a.TaskType, a.Queue, a.Labels)
+		return c.Roster().Operator(actor).PinQueue(ctx, a.TaskType, a.Queue, a.Labels)
 	})
 	if q.Pin != "" {
 		change.Says = append(change.Says, "It is pinned to "+q.Pin+" now.")
@@ -286,7 +286,7 @@ func (a SetQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return queueChange(c, a.TaskType, a.Queue, "Set the limits of %s", Change{
 		Says: []string{setQueue.Effect, "It has " + q.Limits() + " now."},
 	}, "given "+limits.Limits(), func(ctx context.Context, actor string) error {
-		return c.roster.Operator(actor).SetQueue(ctx, a.TaskType, a.Queue, a.change)
+		return c.Roster().Operator(actor).SetQueue(ctx, a.TaskType, a.Queue, a.change)
 	}), err
 }
 
@@ -344,7 +344,7 @@ func (a UnpinQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return queueChange(c, a.TaskType, a.Queue, "Unpin %s", Change{
 		Says: []string{unpinQueue.Effect},
 	}, "not pinned any more", func(ctx context.Context, actor string) error {
-		return c.roster.Operator(actor).PinQueue(ctx, a.TaskType, a.Queue, "")
+		return c.Roster().Operator(actor).PinQueue(ctx, a.TaskType, a.Queue, "")
 	}), nil
 }
 

@@ -165,3 +165,17 @@ func blockerOf(r runs.Run, t TaskRecord, now time.Time) string {
 	}
 	return ""
 }
+
+// FindBackfill returns the backfill with an id, or the newest one of the task type with that name. It returns
+// runs.ErrUnknownBackfill if there is neither.
+func FindBackfill(ctx context.Context, c *Client, name string) (runs.BackfillRecord, error) {
+	b, err := c.Backfills().Get(ctx, name)
+	if !errors.Is(err, runs.ErrUnknownBackfill) || name == "" { // an empty name would stand for all task types
+		return b, err
+	}
+	list, listErr := c.Backfills().List(ctx, runs.BackfillFilter{TaskType: name}, 1)
+	if listErr != nil || len(list) == 0 {
+		return b, errors.Join(listErr, err)
+	}
+	return list[0], nil
+}

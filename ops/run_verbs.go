@@ -325,7 +325,7 @@ func (a AckRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		Objects: []Object{{
 			Name: inEnvironment(c, taskType), Past: "acknowledged",
 			do: func(ctx context.Context, actor string) (Done, error) {
-				problems, err := c.runs.Runs.AckTask(ctx, taskType, actor)
+				problems, err := c.Runs().AckTask(ctx, taskType, actor)
 				return Done{Text: acknowledged(problems)}, err
 			},
 		}},
@@ -375,8 +375,8 @@ var graphVerbs = map[string]func(runs.Run) bool{
 	"run rerun":  func(r runs.Run) bool { return r.Ended() && r.State != runs.Success },
 }
 
-// Verbs returns the verbs that change at least one run of the graph.
-func (g RunGraph) Verbs() (list []*Verb) {
+// ForGraph returns the verbs that change at least one run of a graph.
+func ForGraph(g RunGraph) (list []*Verb) {
 	for _, v := range Verbs() {
 		if fits := graphVerbs[v.Name]; fits != nil && slices.ContainsFunc(g.Runs, fits) {
 			list = append(list, v)
@@ -410,7 +410,7 @@ func (v runVerb) change(c *Client, r runs.Record, title string) *Change {
 func (v runVerb) object(c *Client, r runs.Run) Object {
 	return Object{
 		ID: r.ID, Name: nameOfRun(r), Past: v.past, Effect: v.effect,
-		do: done(func(ctx context.Context, actor string) error { return v.one(c.runs.Runs, ctx, r.ID, actor) }),
+		do: done(func(ctx context.Context, actor string) error { return v.one(c.Runs(), ctx, r.ID, actor) }),
 	}
 }
 
@@ -438,7 +438,7 @@ func (v runVerb) graphChange(ctx context.Context, c *Client, r runs.Record) (*Ch
 		change.TaskTypes = []string{r.TaskType}
 	}
 	change.Says = []string{"All of them are changed in one transaction, or none is. Of each run: " + v.Effect}
-	change.all = func(ctx context.Context, actor string) ([]string, error) { return v.all(c.runs.Runs, ctx, r.ID, actor) }
+	change.all = func(ctx context.Context, actor string) ([]string, error) { return v.all(c.Runs(), ctx, r.ID, actor) }
 	return change, nil
 }
 

@@ -45,7 +45,7 @@ func (a PauseServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		Verb: pauseServers, past: "paused", scenario: draining,
 		effect: func(f future) string { return f.handOver("they wait for one") },
 		do: func(ctx context.Context, uuid, actor string) error {
-			return c.roster.Operator(actor).PauseServer(ctx, uuid, true)
+			return c.Roster().Operator(actor).PauseServer(ctx, uuid, true)
 		},
 	}.prepare(ctx, c, a.Servers)
 }
@@ -70,7 +70,7 @@ func (a ResumeServers) Prepare(ctx context.Context, c *Client) (*Change, error) 
 		scenario: func(uuids []string) Scenario { return Scenario{Resume: uuids} },
 		effect:   func(future) string { return "it may own queues again" },
 		do: func(ctx context.Context, uuid, actor string) error {
-			return c.roster.Operator(actor).PauseServer(ctx, uuid, false)
+			return c.Roster().Operator(actor).PauseServer(ctx, uuid, false)
 		},
 	}.prepare(ctx, c, a.Servers)
 }
@@ -106,7 +106,7 @@ func (a DrainServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		Verb: drainServers, past: "drained", scenario: draining,
 		effect: func(f future) string { return f.handOver("it works on until one can") },
 		do: func(ctx context.Context, uuid, actor string) error {
-			_, err := c.roster.Operator(actor).DrainServer(ctx, uuid, false)
+			_, err := c.Roster().Operator(actor).DrainServer(ctx, uuid, false)
 			return err
 		},
 	}
@@ -133,7 +133,7 @@ func (a DrainServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 }
 
 func (a DrainServers) force(ctx context.Context, c *Client, uuid, actor string) error {
-	held, err := c.roster.Operator(actor).ForceDrainServer(ctx, uuid, a.Wait)
+	held, err := c.Roster().Operator(actor).ForceDrainServer(ctx, uuid, a.Wait)
 	if err == nil && len(held) > 0 {
 		err = fmt.Errorf("drain worker %s: after %s, a transaction of the worker still locks the rows of queues %s: "+
 			"end the process, or its session in the database, then drain again",
@@ -176,7 +176,7 @@ func (a WeighServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		},
 		effect: func(f future) string { return f.weigh(weight) },
 		do: func(ctx context.Context, uuid, actor string) error {
-			return c.roster.Operator(actor).SetWeight(ctx, uuid, weight)
+			return c.Roster().Operator(actor).SetWeight(ctx, uuid, weight)
 		},
 	}.prepare(ctx, c, a.Servers)
 	if err == nil && invalid != nil {

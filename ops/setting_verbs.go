@@ -168,7 +168,7 @@ func (c *Change) addSettings(in *Client, d SettingsDiff) {
 			left[i], resets[i] = s.Name+" "+s.Row, s.Name+"="
 		}
 		o.Effect = strings.TrimPrefix(fmt.Sprintf("%s; not stated, and these stay: %s (%s sets the defaults)", o.Effect,
-			strings.Join(left, ", "), in.setCommand(d.TaskType, resets)), "; ")
+			strings.Join(left, ", "), in.SetCommand(d.TaskType, resets...)), "; ")
 	}
 	c.Objects = append(c.Objects, o)
 	c.Everywhere = c.Everywhere || !d.Exists || len(d.Changes) > 0

@@ -2,8 +2,10 @@ package ops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/human"
 )
 
@@ -52,7 +54,7 @@ func pauseChange(ctx context.Context, c *Client, name string, paused bool, v *Ve
 	}
 	o.Name = inEnvironment(c, t.TaskType)
 	o.do = done(func(ctx context.Context, actor string) error {
-		return c.roster.Operator(actor).Pause(ctx, t.TaskType, paused)
+		return c.Roster().Operator(actor).Pause(ctx, t.TaskType, paused)
 	})
 	change := &Change{
 		Title: v.Button() + " " + t.TaskType, TaskTypes: []string{t.TaskType}, Says: []string{v.Effect}, Objects: []Object{o},
@@ -141,6 +143,25 @@ func (a DeleteTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		return c.Tasks().WithProgress(report).Delete(ctx, t.TaskType, actor)
 	})}}
 	return change, nil
+}
+
+// databasesOf returns the names of the data databases of a task type. It returns none if the settings are gone, or name
+// none for a queue: the doctor reports that.
+func databasesOf(ctx context.Context, c *Client, taskType string) ([]string, error) {
+	s, err := c.Tasks().Settings(ctx, taskType)
+	if err != nil && !errors.Is(err, center.ErrUnknownTask) {
+		return nil, err
+	}
+	names, _ := s.Databases()
+	return names, nil
+}
+
+// listDatabases names data databases in a sentence.
+func listDatabases(names []string) string {
+	if len(names) == 1 {
+		return "the data database " + names[0]
+	}
+	return "the data databases " + human.First(names, 5)
 }
 
 // readTask returns the task type with a name, or ErrUnknownTask.

@@ -125,7 +125,7 @@ func triggerChange(ctx context.Context, c *Client, name string, v *Verb, past, e
 		Objects: []Object{{
 			Name: inEnvironment(c, t.Name), Past: past, Effect: effect,
 			do: func(ctx context.Context, actor string) (Done, error) {
-				return do(ctx, c.runs.Triggers.IfStill(t.Trigger), actor)
+				return do(ctx, c.Triggers().IfStill(t.Trigger), actor)
 			},
 		}},
 	}, nil
@@ -281,7 +281,7 @@ func (a ApplyTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) {
 			Trigger: d.Trigger, OwnSign: c.OwnSign(), MisfireAfterMS: d.Trigger.MisfireAfter.Milliseconds(),
 		},
 		do: func(ctx context.Context, actor string) (Done, error) {
-			_, err := c.runs.Triggers.Apply(ctx, d, actor)
+			_, err := c.Triggers().Apply(ctx, d, actor)
 			return Done{}, err
 		},
 	}
