@@ -10,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 )
 
 const (
@@ -78,7 +79,7 @@ func (f found) Page() template.URL {
 
 // diagnosis is what the doctor finds, of what the actor may look at.
 type diagnosis struct {
-	ops.Judgement
+	doctor.Judgement
 	Bad, Good []found // the problems first, and the newest of them first
 }
 
@@ -90,17 +91,17 @@ func (d diagnosis) Verdict() string { return d.Judgement.Verdict(time.Now()) }
 
 // judge returns what the doctor finds, which serves all readers for a time. If the database has not answered another
 // query of the page since then, it is not known whether that still holds.
-func (v *viewer) judge(ctx context.Context, life, patience time.Duration) ops.Judgement {
+func (v *viewer) judge(ctx context.Context, life, patience time.Duration) doctor.Judgement {
 	p := v.cache.get(ctx, request{v.partKey("findings"), life, diagnosisLimit, func(ctx context.Context) (any, error) {
 		began := time.Now()
-		findings, err := v.client.Diagnose(ctx, "")
+		findings, err := doctor.Diagnose(ctx, v.client, "")
 		if err == nil { // else some findings are missing, and would count as new later
 			v.seen.date(findings, time.Now())
 		}
-		return ops.Judgement{Findings: findings, At: began, Took: time.Since(began)}, err
+		return doctor.Judgement{Findings: findings, At: began, Took: time.Since(began)}, err
 	}}, patience)
 	v.note("findings", p)
-	j, _ := p.value.(ops.Judgement)
+	j, _ := p.value.(doctor.Judgement)
 	j.Since = p.asking
 	for _, p := range v.parts {
 		if p.err != nil && p.failing.After(j.At) && (j.Err == nil || p.failing.Before(j.Since)) {

@@ -9,12 +9,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 )
 
 const (
 	// scrapeLife is how long the checks of the doctor serve all clients of /metrics.
-	scrapeLife = ops.JudgementHolds
+	scrapeLife = doctor.JudgementHolds
 	// scrapePatience is how long a client of /metrics waits for the checks. Prometheus waits for ten seconds.
 	scrapePatience = 8 * time.Second
 )

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -85,10 +86,10 @@ func newestRun(list []runs.Record, taskType string) *runs.Record {
 
 // marksOf returns what is wrong with a task type, the worst first, and what it does. What is wrong with it is not known
 // while its judgement does not hold.
-func marksOf(t ops.TaskRecord, j ops.Judgement) (marks []mark) {
+func marksOf(t ops.TaskRecord, j doctor.Judgement) (marks []mark) {
 	known := j.Known(time.Now())
 	if !known {
-		j, marks = ops.Judgement{}, []mark{{"wait", "not checked"}}
+		j, marks = doctor.Judgement{}, []mark{{"wait", "not checked"}}
 	}
 	for _, tally := range j.Of(t.TaskType).Tallies() {
 		marks = append(marks, mark{markOfStatus[tally.Status], tally.String()})

@@ -12,6 +12,7 @@ import (
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -101,7 +102,7 @@ func (cl *cluster) afterCrashes(alerts *alertLog, crashes int, s manager.Setting
 // wantCrashes checks how many conditions CRASHES the doctor and the worker see.
 func (cl *cluster) wantCrashes(w *worker, n int) {
 	cl.Helper()
-	found, err := ops.New(cl.c).Diagnose(cl.Context(), "settle")
+	found, err := doctor.Diagnose(cl.Context(), ops.New(cl.c), "settle")
 	if err != nil {
 		cl.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func TestConditionThatIsToldOnceLasts(t *testing.T) {
 			if list := alerts.ofKind(condition.Limit); len(list) != 1 {
 				cl.Fatalf("alerts %q, want one %s", list, condition.Limit.Name)
 			}
-			findings, err := ops.New(cl.c).Diagnose(cl.Context(), "settle")
+			findings, err := doctor.Diagnose(cl.Context(), ops.New(cl.c), "settle")
 			if err != nil {
 				cl.Fatal(err)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 )
 
 // settingsOf returns the settings in force of a task type, as text.
@@ -135,7 +136,7 @@ func TestStatedSettingsDiffer(t *testing.T) {
 // differ returns what the doctor finds about stated settings.
 func (cl *cluster) differ() (found []condition.Condition) {
 	cl.Helper()
-	findings, err := ops.New(cl.c).Diagnose(cl.Context(), "settle")
+	findings, err := doctor.Diagnose(cl.Context(), ops.New(cl.c), "settle")
 	if err != nil {
 		cl.Fatal(err)
 	}

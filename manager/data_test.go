@@ -13,6 +13,7 @@ import (
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -163,7 +164,7 @@ func TestDataAlertsOfQueuesThatAreNotWorked(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		cl.execIn("west", "DROP VIEW rota_data")
 		time.Sleep(10 * time.Minute)
-		findings, err := ops.New(cl.c).Diagnose(cl.Context(), "settle")
+		findings, err := doctor.Diagnose(cl.Context(), ops.New(cl.c), "settle")
 		if err != nil {
 			cl.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -146,7 +147,7 @@ func checkClocks(t *testing.T, nodes []*testdb.Server, balanced string) {
 // wantFindings checks that the doctor has a finding that begins with each text.
 func wantFindings(t *testing.T, c *center.Center, wants ...string) {
 	t.Helper()
-	findings, err := ops.New(c).Diagnose(t.Context(), "")
+	findings, err := doctor.Diagnose(t.Context(), ops.New(c), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 )
 
 // reader is a dealer that cannot work queues with totals of their own, because its cursors are in a data database.
@@ -28,7 +29,7 @@ func (cl *cluster) elsewhere() manager.Settings {
 // wantRefusal checks that the doctor reports a worker that does not serve the task type, with the reason.
 func (cl *cluster) wantRefusal(reason string) {
 	cl.Helper()
-	findings, err := ops.New(cl.c).Diagnose(cl.Context(), "settle")
+	findings, err := doctor.Diagnose(cl.Context(), ops.New(cl.c), "settle")
 	if err != nil {
 		cl.Fatal(err)
 	}

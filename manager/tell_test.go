@@ -13,6 +13,7 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 )
 
 // X9: a server that a release has given a queue starts at once, and not with its next poll. If the hint is lost, it
@@ -100,7 +101,7 @@ func TestDeafProcessRaisesAnAlert(t *testing.T) {
 		alerts := new(alertLog)
 		w := cl.serveAlerted(alerts, &mailbox{done: map[int]time.Time{}}, manager.Settings{Queues: 2})
 		kinds := func() (list []string) {
-			found, err := ops.New(cl.c).Diagnose(cl.Context(), "settle")
+			found, err := doctor.Diagnose(cl.Context(), ops.New(cl.c), "settle")
 			if err != nil {
 				cl.Fatal(err)
 			}

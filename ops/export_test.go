@@ -19,13 +19,5 @@ func (c *Client) ExplainEvents(ctx context.Context, f EventFilter) (plan string,
 	return plan, err
 }
 
-// WorkerPrivileges lists the rights that Diagnose tries, as GRANT has them.
-func WorkerPrivileges() (list []string) {
-	for _, n := range needs {
-		list = append(list, strings.Join(strings.Fields(n.verbs), ", ")+" ON "+n.table)
-	}
-	return list
-}
-
 // Remembered returns how many events the follower remembers as returned.
 func (f *EventFollower) Remembered() int { return len(f.returned) }

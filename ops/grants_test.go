@@ -13,6 +13,7 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -43,7 +44,7 @@ func TestGrantsSuffice(t *testing.T) {
 			exerciseOwnSignExpiry(t, owner, worker)
 			operator := openAs(t, owner, ownerURL, "operator")
 			for role, c := range map[string]*center.Center{"app": worker, "operator": operator} {
-				if _, err := ops.New(c).Diagnose(t.Context(), ""); err != nil {
+				if _, err := doctor.Diagnose(t.Context(), ops.New(c), ""); err != nil {
 					t.Errorf("diagnose as %s: got %v, want no error", role, err)
 				}
 			}

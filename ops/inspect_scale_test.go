@@ -12,6 +12,7 @@ import (
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -72,7 +73,7 @@ func reads(c *center.Center) map[string]read {
 			}
 			return err
 		}},
-		"doctor": {106, func(ctx context.Context) error { _, err := ops.New(c).Diagnose(ctx, ""); return err }},
+		"doctor": {106, func(ctx context.Context) error { _, err := doctor.Diagnose(ctx, ops.New(c), ""); return err }},
 	}
 }
 

@@ -73,3 +73,13 @@ func TestScaleOfPartialCounts(t *testing.T) {
 		}
 	}
 }
+
+// No time is told until dead items are done.
+func TestBacklogOfDeadItemsHasNoEnd(t *testing.T) {
+	t.Parallel()
+	for dead, ends := range map[int64]bool{0: true, 1: true, 2: false, 3: false} {
+		if task := (TaskRecord{BacklogItems: new(int64(2)), BacklogRate: new(-1.0), DeadItems: dead}); (task.BacklogETA() != nil) != ends {
+			t.Errorf("2 items are left, %d are dead: done in %v", dead, task.BacklogETA())
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 )
 
 // preview returns the moves of a plan as "queue from>to reason".
@@ -77,7 +78,7 @@ func testPreview(t *testing.T, c *center.Center) {
 // key must tell each finding from the others, because pages and alerts know a condition by it.
 func (r *fixture) findings(check string) (list []string) {
 	r.Helper()
-	findings, err := ops.New(r.c).Diagnose(r.Context(), r.task)
+	findings, err := doctor.Diagnose(r.Context(), ops.New(r.c), r.task)
 	r.must(err)
 	known := map[string]bool{}
 	for _, f := range findings {
@@ -170,7 +171,7 @@ func testDiagnoseRemoval(t *testing.T, c *center.Center) {
 	if err != nil || queues[0].Removing || !queues[1].Removing {
 		t.Fatalf("queues %+v, want only the second marked as removing: %v", queues, err)
 	}
-	findings, err := ops.New(c).Diagnose(t.Context(), r.task)
+	findings, err := doctor.Diagnose(t.Context(), ops.New(c), r.task)
 	r.must(err)
 	checks := map[string]bool{}
 	for _, f := range findings {
@@ -211,7 +212,7 @@ func testDiagnoseSettings(t *testing.T, c *center.Center) {
 			t.Fatalf("findings %q, want %q", got, want)
 		}
 	}
-	findings, err := ops.New(c).Diagnose(t.Context(), r.task)
+	findings, err := doctor.Diagnose(t.Context(), ops.New(c), r.task)
 	r.must(err)
 	var hints []string
 	for _, f := range findings {

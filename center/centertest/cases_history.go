@@ -13,6 +13,7 @@ import (
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 )
 
 // historySteps are what the processes of a task type remember, and what they do when rows contradict it.
@@ -347,7 +348,7 @@ func testRaisedEpochs(t *testing.T, c *center.Center) {
 	t.Run("H8 the doctor reports a loss until an operator acknowledges it", func(t *testing.T) {
 		h := newHistory(t, c, "raise-doctor")
 		reported := func() int {
-			list, err := ops.New(h.c).Diagnose(t.Context(), h.task)
+			list, err := doctor.Diagnose(t.Context(), ops.New(h.c), h.task)
 			h.must(err)
 			return len(slices.DeleteFunc(list, func(c condition.Condition) bool {
 				return c.Kind != condition.HistoryLost.Name || c.Status != condition.Problem

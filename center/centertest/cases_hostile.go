@@ -10,6 +10,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 	"github.com/dutyrota/rota/runs"
 	"github.com/dutyrota/rota/schema"
 )
@@ -173,7 +174,7 @@ func (r timeSteps) hostileSteps(good *fixture) (failures []string) {
 		_, err = c.DB().ExecContext(ctx, "DROP TABLE looked")
 		try("drop", err)
 	}
-	_, err = client.Diagnose(ctx, good.task)
+	_, err = doctor.Diagnose(ctx, client, good.task)
 	try("diagnose the healthy task type", err)
 	return failures
 }

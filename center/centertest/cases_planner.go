@@ -9,6 +9,7 @@ import (
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 )
 
 // newerPlanner is a version of the planner's rules that this program does not know.
@@ -78,7 +79,7 @@ func testPlannerVersions(t *testing.T, c *center.Center) {
 // wantFinding checks that the doctor finds something about the task type.
 func (r *taskType) wantFinding(text string) {
 	r.Helper()
-	findings, err := ops.New(r.c).Diagnose(r.Context(), r.task)
+	findings, err := doctor.Diagnose(r.Context(), ops.New(r.c), r.task)
 	r.must(err)
 	for _, f := range findings {
 		if strings.Contains(f.Text, text) {

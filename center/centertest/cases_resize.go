@@ -11,6 +11,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -461,7 +462,7 @@ func testResizeRequests(t *testing.T, c *center.Center) {
 		r.resize("1", 4)
 		r.finishChange("A", "1")
 		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 5, 0))
-		findings, err := ops.New(c).Diagnose(t.Context(), r.task)
+		findings, err := doctor.Diagnose(t.Context(), ops.New(c), r.task)
 		if r.must(err); !strings.Contains(fmt.Sprint(findings), "to withdraw: rota task apply with queues: 2") {
 			t.Errorf("the findings %+v advise nothing that withdraws the request", findings)
 		}

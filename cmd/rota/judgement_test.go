@@ -26,6 +26,7 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -413,7 +414,7 @@ func (s *testRoster) diagnose() (findings []condition.Condition) {
 
 func tallies(findings []condition.Condition) sayings {
 	said := sayings{}
-	for _, t := range (ops.Judgement{Findings: findings}).Tallies() {
+	for _, t := range (doctor.Judgement{Findings: findings}).Tallies() {
 		said.add(t.TaskType, t.Status, t.String())
 	}
 	return said
@@ -427,7 +428,7 @@ func (s *testRoster) compare(findings []condition.Condition) (differences []stri
 			differences = append(differences, fmt.Sprintf("%s (-doctor +it):\n%s", reader, diff))
 		}
 	}
-	judged := ops.Judgement{Findings: findings}
+	judged := doctor.Judgement{Findings: findings}
 	want := tallies(findings)
 	inTasks := maps.Clone(want)
 	delete(inTasks, "")
@@ -541,7 +542,7 @@ func readMetric(text string) sayings {
 	said := sayings{}
 	for _, m := range metricLine.FindAllStringSubmatch(text, -1) {
 		if n, _ := strconv.Atoi(m[5]); n > 0 {
-			said.add(m[4], m[3], ops.Tally{Kind: m[2], Count: n}.String())
+			said.add(m[4], m[3], doctor.Tally{Kind: m[2], Count: n}.String())
 		}
 	}
 	return said
@@ -602,7 +603,7 @@ func (s *testRoster) alertsFound() (found sayings, names string) {
 		return condition.KindOf(c.Kind).Alert == condition.Silent || c.Kind != condition.HistoryLost.Name && !slices.Contains(inWorker, strings.ToUpper(c.TaskType))
 	})
 	var kinds []string
-	for _, t := range (ops.Judgement{Findings: findings}).Tallies() {
+	for _, t := range (doctor.Judgement{Findings: findings}).Tallies() {
 		if !slices.Contains(kinds, t.Kind) {
 			kinds = append(kinds, t.Kind)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -280,7 +281,7 @@ func queueThatFails(s *stage) {
 // queuesThatFail returns what the doctor says of queues that fail.
 func (s *scene) queuesThatFail() []condition.Condition {
 	s.t.Helper()
-	found, err := ops.New(s.c).Diagnose(s.t.Context(), taskType)
+	found, err := doctor.Diagnose(s.t.Context(), ops.New(s.c), taskType)
 	s.must(err)
 	return slices.DeleteFunc(found, func(c condition.Condition) bool { return c.Kind != condition.QueueFailing.Name })
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/schema"
 )
@@ -207,7 +208,7 @@ func (s *clockStage) quiet() {
 		}
 	}
 	for _, task := range []string{"items", "runs"} {
-		found, err := ops.New(s.c).Diagnose(s.Context(), task)
+		found, err := doctor.Diagnose(s.Context(), ops.New(s.c), task)
 		s.must(err)
 		for _, c := range found {
 			s.Logf("doctor: %s %s %s: %s", c.Status, c.Kind, task, c.Text)

@@ -9,6 +9,7 @@ import (
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -27,7 +28,7 @@ func editedBoolean(s *stage) {
 	if n := s.count(`SELECT COUNT(*) FROM history`); n != done {
 		s.t.Errorf("%d items were done although the task type is paused", n-done)
 	}
-	found, err := ops.New(s.c).Diagnose(s.t.Context(), taskType)
+	found, err := doctor.Diagnose(s.t.Context(), ops.New(s.c), taskType)
 	s.must(err)
 	if !slices.ContainsFunc(found, func(c condition.Condition) bool { return c.Kind == condition.InvalidValue.Name }) {
 		s.t.Errorf("the doctor does not name the value: %+v", found)

@@ -9,6 +9,7 @@ import (
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 )
 
 // lostScenarios make the database lose history that it had acknowledged (H7, H8). A worker notices it, and from then on
@@ -108,7 +109,7 @@ func (s *stage) fallsBack(from time.Time) {
 		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ?`, ops.EventHistory) > 0 &&
 			s.count(`SELECT COUNT(*) FROM schedule_event WHERE alert = ?`, condition.HistoryLost.Name) > 0
 	})
-	found, err := ops.New(s.c).Diagnose(s.t.Context(), taskType)
+	found, err := doctor.Diagnose(s.t.Context(), ops.New(s.c), taskType)
 	s.must(err)
 	if !slices.ContainsFunc(found, func(c condition.Condition) bool { return c.Kind == condition.HistoryLost.Name }) {
 		s.t.Errorf("the doctor does not report the loss: %v", found)

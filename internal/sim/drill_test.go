@@ -9,6 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/ops/doctor"
 )
 
 // drill is a fault that begins when everything is at rest, and lasts until somebody is told of it by name: by an event,
@@ -149,7 +150,7 @@ func (o *oracle) told(t *task, kinds []string, subject, last string) (text strin
 	}
 	ctx, cancel := context.WithTimeout(o.w.t.Context(), time.Minute)
 	defer cancel()
-	findings, err := o.w.ops[t.env].Diagnose(ctx, t.name)
+	findings, err := doctor.Diagnose(ctx, o.w.ops[t.env], t.name)
 	for _, f := range findings {
 		if slices.Contains(kinds, f.Kind) && strings.Contains(f.Text, subject) {
 			text = fmt.Sprint("finding ", f.Kind, " ", f.Text)

@@ -12,6 +12,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 )
 
 // The rules, by the words with which a broken one is reported:
@@ -449,7 +450,7 @@ func (o *oracle) unrest() (list []string, err error) {
 	ctx, cancel := context.WithTimeout(o.w.t.Context(), time.Minute)
 	defer cancel()
 	for _, client := range o.w.ops {
-		findings, err := client.Diagnose(ctx, "")
+		findings, err := doctor.Diagnose(ctx, client, "")
 		if err != nil {
 			return nil, err
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 )
 
 // New returns the command rota doctor.
@@ -67,12 +68,12 @@ func diagnose(cmd *cobra.Command, taskType string) (findings []condition.Conditi
 			"the other checks need the database")}, nil
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	findings, err = c.Diagnose(cmd.Context(), taskType)
+	findings, err = doctor.Diagnose(cmd.Context(), c, taskType)
 	if err != nil {
 		return nil, err
 	}
 	tasks := fileTasks(cmd, taskType)
-	findings = append(findings, c.DiagnoseFile(cmd.Context(), cli.ConfigPath(cmd), cli.SettingsOf(tasks))...)
+	findings = append(findings, doctor.DiagnoseFile(cmd.Context(), c, cli.ConfigPath(cmd), cli.SettingsOf(tasks))...)
 	for _, task := range tasks {
 		findings = append(findings, diagnoseStatements(cmd.Context(), c, task)...)
 	}
@@ -94,7 +95,7 @@ func fileTasks(cmd *cobra.Command, taskType string) []config.Task {
 }
 
 func problems(findings []condition.Condition) error {
-	n := ops.Judgement{Findings: findings}.Count(condition.Problem)
+	n := doctor.Judgement{Findings: findings}.Count(condition.Problem)
 	if n == 0 {
 		return nil
 	}

@@ -17,10 +17,11 @@ import (
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/records"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 )
 
 func newTaskListCommand() *cobra.Command {
-	var judged ops.Judgement // at the last look of a watch
+	var judged doctor.Judgement // at the last look of a watch
 	return cli.Lists(&cobra.Command{
 		Use:   "list",
 		Short: "List the task types and their state",
@@ -52,13 +53,13 @@ without an owner. RETRY and DEAD count failed items.`,
 		if err != nil {
 			return cli.Result{}, err
 		}
-		judged = c.Judge(ctx, "", judged, ops.JudgeEvery)
+		judged = doctor.Judge(ctx, c, "", judged, doctor.JudgeEvery)
 		return TasksResult(judged, tasks), nil
 	})
 }
 
 // TasksResult is task types with what is wrong with them.
-func TasksResult(j ops.Judgement, tasks []ops.TaskRecord) cli.Result {
+func TasksResult(j doctor.Judgement, tasks []ops.TaskRecord) cli.Result {
 	now := time.Now()
 	r := cli.TableResult(j.Tasks(tasks, now), TaskRow)
 	table, below := r.Text, ""
@@ -78,7 +79,7 @@ func TasksResult(j ops.Judgement, tasks []ops.TaskRecord) cli.Result {
 }
 
 // TaskRow is a task type.
-func TaskRow(t ops.JudgedTask) cli.Row {
+func TaskRow(t doctor.JudgedTask) cli.Row {
 	return cli.Row{
 		cli.Text("TASK", t.TaskType),
 		cli.State("STATE", t.DisplayState()),
@@ -128,7 +129,7 @@ func showTask(ctx context.Context, c *ops.Client, args []string) (cli.Result, er
 	if err != nil {
 		return cli.Result{}, err
 	}
-	judged := c.Judge(ctx, taskType, ops.Judgement{}, 0)
+	judged := doctor.Judge(ctx, c, taskType, doctor.Judgement{}, 0)
 	list := TasksResult(judged, tasks)
 	record := records.Of(judged.Tasks(tasks, time.Now())[0])
 	for _, r := range s.Records() {

@@ -21,6 +21,7 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/rostercmd"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 )
 
 const topEvery = 2 * time.Second
@@ -75,7 +76,7 @@ func showTop(ctx context.Context, c *ops.Client, taskType string, r *reader) (cl
 	if err != nil {
 		return cli.Result{}, err
 	}
-	r.judged = c.Judge(ctx, taskType, r.judged, ops.JudgeEvery)
+	r.judged = doctor.Judge(ctx, c, taskType, r.judged, doctor.JudgeEvery)
 	result, lines := rostercmd.TasksResult(r.judged, tasks), serverLines(servers, r.rates.Update(servers))
 	table := result.Text
 	result.Text = func(s cli.Screen) string { return table(s) + "\n\n" + cli.Render(s, lines, serverRow) }

@@ -14,6 +14,7 @@ import (
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -81,7 +82,7 @@ type reader struct {
 	rated     time.Time          // the last update of the rates
 	perServer map[string]float64 // the rates
 
-	judged ops.Judgement
+	judged doctor.Judgement
 	begun  bool // the first list of task types was read, which does not wait for the findings
 }
 
@@ -116,13 +117,13 @@ func latestOf[T any](records []T, reverse bool, row func(T) cli.Row, about func(
 
 // taskLine is a task type with its items per second.
 type taskLine struct {
-	ops.JudgedTask
+	doctor.JudgedTask
 	rate *float64 // of the servers whose rate is known; nil if it is of none
 }
 
 func readTasks(ctx context.Context, r *reader, s scope) (content, error) {
 	if r.begun {
-		r.judged = r.c.Judge(ctx, s.task, r.judged, ops.JudgeEvery)
+		r.judged = doctor.Judge(ctx, r.c, s.task, r.judged, doctor.JudgeEvery)
 	}
 	tasks, err := r.c.Tasks().List(ctx, s.task)
 	if err != nil {
@@ -233,7 +234,7 @@ func readRun(ctx context.Context, r *reader, s scope) (content, error) {
 }
 
 func readFindings(ctx context.Context, r *reader, s scope) (content, error) {
-	if r.judged = r.c.Judge(ctx, s.task, r.judged, 0); r.judged.Err != nil {
+	if r.judged = doctor.Judge(ctx, r.c, s.task, r.judged, 0); r.judged.Err != nil {
 		return content{}, r.judged.Err
 	}
 	list := slices.Clone(r.judged.Findings)

@@ -18,6 +18,7 @@ import (
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/manager/metrics"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -185,7 +186,7 @@ func must(t *testing.T, err error) {
 // compareJudgement compares what a process and the doctor say, and returns the kinds.
 func compareJudgement(t *testing.T, c *ops.Client, m *manager.Manager, mx *metrics.Metrics) map[string]bool {
 	t.Helper()
-	findings, err := c.Diagnose(t.Context(), "")
+	findings, err := doctor.Diagnose(t.Context(), c, "")
 	must(t, err)
 	want, kinds := map[string]bool{}, map[string]bool{}
 	for _, f := range findings {

@@ -29,7 +29,7 @@ import (
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/manager/metrics"
-	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 )
 
 // New returns the command rota worker. Its subcommands, the given ones among them, are about workers that run already;
@@ -253,7 +253,7 @@ func ready(m *manager.Manager, c *center.Center) func(context.Context) error {
 // the answer, which anybody may read, names no task type.
 func seen(list []condition.Condition) string {
 	var kinds []string
-	for _, t := range (ops.Judgement{Findings: list}).Tallies() {
+	for _, t := range (doctor.Judgement{Findings: list}).Tallies() {
 		if !slices.Contains(kinds, t.Kind) {
 			kinds = append(kinds, t.Kind)
 		}

@@ -1,4 +1,4 @@
-package ops
+package doctor
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -22,15 +23,15 @@ func (d rosterCheck) all(ctx context.Context, taskType string) error {
 	if err != nil {
 		return err
 	}
-	servers, err := d.c.Servers().List(ctx, ServerFilter{}) // of all task types, to know which names are ambiguous
+	servers, err := d.c.Servers().List(ctx, ops.ServerFilter{}) // of all task types, to know which names are ambiguous
 	if err != nil {
 		return err
 	}
 	d.names = map[string]int{}
 	for _, s := range servers {
-		d.names[ServerName(s.UUID)]++
+		d.names[ops.ServerName(s.UUID)]++
 	}
-	queues, err := d.c.Queues().List(ctx, QueueFilter{TaskType: taskType})
+	queues, err := d.c.Queues().List(ctx, ops.QueueFilter{TaskType: taskType})
 	if err != nil {
 		return err
 	}
@@ -52,9 +53,9 @@ func (d rosterCheck) all(ctx context.Context, taskType string) error {
 	for _, task := range tasks {
 		r := rosterRows{
 			task:      task,
-			servers:   of(task, servers, func(s ServerRecord) string { return s.TaskType }),
-			queues:    of(task, queues, func(q QueueRecord) string { return q.TaskType }),
-			alerts:    of(task, alerts, func(e EventRecord) string { return e.TaskType }),
+			servers:   of(task, servers, func(s ops.ServerRecord) string { return s.TaskType }),
+			queues:    of(task, queues, func(q ops.QueueRecord) string { return q.TaskType }),
+			alerts:    of(task, alerts, func(e ops.EventRecord) string { return e.TaskType }),
 			problems:  of(task, problems, func(p runs.Problem) string { return p.TaskType }),
 			cancelled: of(task, cancelled, func(p runs.Problem) string { return p.TaskType }),
 		}
@@ -67,7 +68,7 @@ func (d rosterCheck) all(ctx context.Context, taskType string) error {
 }
 
 // of returns the rows of a task type.
-func of[T any](task TaskRecord, rows []T, taskTypeOf func(T) string) (list []T) {
+func of[T any](task ops.TaskRecord, rows []T, taskTypeOf func(T) string) (list []T) {
 	for _, row := range rows {
 		if taskTypeOf(row) == task.TaskType {
 			list = append(list, row)
@@ -150,13 +151,14 @@ func (d rosterCheck) invalidValues(ctx context.Context) error {
 const maxAlerts = 500
 
 // openAlerts returns the alerts whose conditions last and that no other check reports, the newest first.
-func (d rosterCheck) openAlerts(ctx context.Context, taskType string) ([]EventRecord, error) {
-	list, err := d.c.Events().List(ctx, EventFilter{TaskType: taskType, Kind: EventAlert, Open: true}, maxAlerts)
+func (d rosterCheck) openAlerts(ctx context.Context, taskType string) ([]ops.EventRecord, error) {
+	open := ops.EventFilter{TaskType: taskType, Kind: ops.EventAlert, Open: true}
+	list, err := d.c.Events().List(ctx, open, maxAlerts)
 	if err != nil {
 		return nil, err
 	}
 	list = slices.DeleteFunc(list,
-		func(e EventRecord) bool { return e.Alert == nil || !condition.KindOf(*e.Alert).ShownByAlerts() })
+		func(e ops.EventRecord) bool { return e.Alert == nil || !condition.KindOf(*e.Alert).ShownByAlerts() })
 	slices.Reverse(list)
 	return list, nil
 }
@@ -164,7 +166,7 @@ func (d rosterCheck) openAlerts(ctx context.Context, taskType string) ([]EventRe
 // alerts reports the newest alert of each kind.
 func (d rosterCheck) alerts(r rosterRows) {
 	var kinds []string
-	byKind := map[string][]EventRecord{}
+	byKind := map[string][]ops.EventRecord{}
 	for _, e := range r.alerts {
 		if byKind[*e.Alert] == nil {
 			kinds = append(kinds, *e.Alert)

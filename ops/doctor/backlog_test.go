@@ -1,4 +1,4 @@
-package ops_test
+package doctor_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 )
 
 // Work that piles up is a finding while a live server owns the queue, and the task type is not paused.
@@ -165,7 +166,7 @@ func TestDiagnoseReportsDividedOrderKeys(t *testing.T) {
 // hintsOf returns what the doctor says to do about findings of a kind.
 func hintsOf(t *testing.T, c *center.Center, kind condition.Kind) (hints []string) {
 	t.Helper()
-	findings, err := ops.New(c).Diagnose(t.Context(), "settle")
+	findings, err := doctor.Diagnose(t.Context(), ops.New(c), "settle")
 	must(t, err)
 	for _, f := range findings {
 		if f.Kind == kind.Name {

@@ -1,4 +1,4 @@
-package ops
+package doctor
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // settings checks whether workers can use the row, and whether their programs give other settings.
@@ -47,7 +48,7 @@ func (d rosterCheck) givenSettings(ctx context.Context, r rosterRows, row center
 		if servers[c.Text] == nil {
 			findings = append(findings, c)
 		}
-		servers[c.Text] = append(servers[c.Text], ServerName(s.UUID))
+		servers[c.Text] = append(servers[c.Text], ops.ServerName(s.UUID))
 	}
 	for _, c := range findings {
 		who := servers[c.Text][0]
@@ -62,7 +63,9 @@ func (d rosterCheck) givenSettings(ctx context.Context, r rosterRows, row center
 // DiagnoseFile compares the settings that the file at path states for task types with those of the database, which are
 // in force. It returns a note for each task type that differs, and leaves out a task type that it cannot compare: the
 // worker and Tasks.Compare report invalid settings.
-func (c *Client) DiagnoseFile(ctx context.Context, path string, tasks []TaskSettings) (findings []condition.Condition) {
+func DiagnoseFile(
+	ctx context.Context, c *ops.Client, path string, tasks []ops.TaskSettings,
+) (findings []condition.Condition) {
 	names, err := c.Tasks().Names(ctx)
 	if err != nil {
 		return nil // the database is checked elsewhere

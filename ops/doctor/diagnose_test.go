@@ -1,4 +1,4 @@
-package ops_test
+package doctor_test
 
 import (
 	"net/url"
@@ -11,12 +11,13 @@ import (
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 )
 
 // findingsOf returns the findings of one check, each as "STATUS text".
 func findingsOf(t *testing.T, c *center.Center, check string) (list []string) {
 	t.Helper()
-	findings, err := ops.New(c).Diagnose(t.Context(), "")
+	findings, err := doctor.Diagnose(t.Context(), ops.New(c), "")
 	must(t, err)
 	for _, f := range findings {
 		if f.Check == check {
@@ -100,7 +101,7 @@ func TestDiagnoseTriesGrants(t *testing.T) {
 			want = append(want, strings.TrimPrefix(right, "GRANT "))
 		}
 	}
-	if diff := cmp.Diff(want, ops.WorkerPrivileges()); diff != "" || len(want) == 0 {
+	if diff := cmp.Diff(want, doctor.WorkerPrivileges()); diff != "" || len(want) == 0 {
 		t.Errorf("rights of a worker (-page +Diagnose):\n%s", diff)
 	}
 }

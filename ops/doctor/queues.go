@@ -1,4 +1,4 @@
-package ops
+package doctor
 
 import (
 	"cmp"
@@ -19,6 +19,7 @@ import (
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // queueCheck checks the queues of a task type and their failed items.
@@ -53,7 +54,7 @@ func (d queueCheck) ownerless(ctx context.Context, r rosterRows) error {
 		}
 	}
 	withStatus := func(status string) []string {
-		return r.eachQueue(func(q QueueRecord) string {
+		return r.eachQueue(func(q ops.QueueRecord) string {
 			if q.Status != status {
 				return ""
 			}
@@ -68,7 +69,7 @@ func (d queueCheck) ownerless(ctx context.Context, r rosterRows) error {
 // audited returns the queues that have had no owner for longer than the pause between two audits, while a server was
 // eligible.
 func (d queueCheck) audited(ctx context.Context, r rosterRows) (map[string]bool, error) {
-	old := func(s ServerRecord) bool { return s.Eligible() && s.Now.Sub(s.RegisterTime) > roster.AuditInterval }
+	old := func(s ops.ServerRecord) bool { return s.Eligible() && s.Now.Sub(s.RegisterTime) > roster.AuditInterval }
 	if !slices.ContainsFunc(r.servers, old) {
 		return nil, nil
 	}
@@ -90,7 +91,7 @@ func (d queueCheck) misplaced(r rosterRows) {
 		servers[s.UUID] = planServer(s)
 	}
 	met := map[string]bool{} // by pin: a server may own its queues. Thousands of queues may have one pin
-	misplaced := r.eachQueue(func(q QueueRecord) string {
+	misplaced := r.eachQueue(func(q ops.QueueRecord) string {
 		if q.Pin == "" || q.CurServer == nil {
 			return ""
 		}
@@ -130,17 +131,17 @@ func (r rosterRows) waiting() iter.Seq2[string, []string] {
 }
 
 // isHung reports whether the queue has no owner and a server does not get it because of a call that hangs (P9).
-func isHung(q QueueRecord) bool { return q.Status == "UNASSIGNED" && len(q.HungOn) > 0 }
+func isHung(q ops.QueueRecord) bool { return q.Status == "UNASSIGNED" && len(q.HungOn) > 0 }
 
 // hungQueues returns the queues without an owner whose calls hang, with the servers on which the calls hang.
 func hungQueues(r rosterRows) []string {
-	return r.eachQueue(func(q QueueRecord) string {
+	return r.eachQueue(func(q ops.QueueRecord) string {
 		if !isHung(q) {
 			return ""
 		}
 		names := make([]string, len(q.HungOn))
 		for i, uuid := range q.HungOn {
-			names[i] = ServerName(uuid)
+			names[i] = ops.ServerName(uuid)
 		}
 		return escape.Name(q.QueueID) + " on " + strings.Join(names, " and ")
 	})
@@ -165,14 +166,15 @@ func (d queueCheck) pendingHandovers(r rosterRows) {
 			asked := time.Duration(longest[s.UUID]) * time.Second
 			c := d.advise(condition.LateHandover, "find out what its dealer does; "+
 				"rota worker drain --force "+d.commandName(s)+" takes the queues away and cancels the calls in flight",
-				"%s has not handed over queues that were requested %s ago: %s", ServerName(s.UUID), asked, human.First(ids, 5))
+				"%s has not handed over queues that were requested %s ago: %s", ops.ServerName(s.UUID), asked,
+				human.First(ids, 5))
 			c.Server, c.Since = s.UUID, time.Now().Add(-asked)
 		}
 	}
 }
 
 // items reports failed items, and names one of them with its error: most have the same.
-func (d queueCheck) items(ctx context.Context, task TaskRecord) error {
+func (d queueCheck) items(ctx context.Context, task ops.TaskRecord) error {
 	held := ""
 	if task.HeldKeys > 0 {
 		held = fmt.Sprintf("; failed items hold %s", human.Count(task.HeldKeys, "order key", "order keys"))
@@ -183,8 +185,11 @@ func (d queueCheck) items(ctx context.Context, task TaskRecord) error {
 		n              int64
 		one, many, end string
 	}{
-		{condition.DeadItems, ItemDead, task.DeadItems, "item has", "items have", "failed permanently"},
-		{condition.RetryItems, ItemRetry, task.RetryItems, "item has failed and is", "items have failed and are", "retried"},
+		{condition.DeadItems, ops.ItemDead, task.DeadItems, "item has", "items have", "failed permanently"},
+		{
+			condition.RetryItems, ops.ItemRetry, task.RetryItems,
+			"item has failed and is", "items have failed and are", "retried",
+		},
 	} {
 		if f.n == 0 {
 			continue
@@ -223,7 +228,7 @@ const maxFailedItems = 10_000
 // dividedKeys reports order keys with failed items in several queues (X10). Items that have failed under different
 // divisions of the items into queues, such as before and after a split, prove nothing. Keys of different lengths are
 // different: MySQL compares texts without the spaces at their ends.
-func (d queueCheck) dividedKeys(ctx context.Context, task TaskRecord) error {
+func (d queueCheck) dividedKeys(ctx context.Context, task ops.TaskRecord) error {
 	if task.DeadItems+task.RetryItems == 0 {
 		return nil
 	}
@@ -249,7 +254,7 @@ func (d queueCheck) pendingChanges(r rosterRows, queues int) {
 		var busy []string
 		for _, s := range r.servers {
 			if s.DrainedPartition != r.task.Partition {
-				busy = append(busy, ServerName(s.UUID))
+				busy = append(busy, ops.ServerName(s.UUID))
 			}
 		}
 		d.advise(condition.RepartitionWait, fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d", queues),
@@ -263,7 +268,8 @@ func (d queueCheck) pendingChanges(r rosterRows, queues int) {
 		if q.Removing && q.CurServer != nil {
 			name := escape.Name(q.QueueID)
 			d.advise(condition.RemovalWait, "wait; to withdraw: rota queue add "+r.task.TaskType+" "+name,
-				"queue %s is to be removed and waits for %s to drain it", name, ServerName(*q.CurServer)).QueueID = q.QueueID
+				"queue %s is to be removed and waits for %s to drain it", name,
+				ops.ServerName(*q.CurServer)).QueueID = q.QueueID
 		}
 	}
 }
@@ -310,9 +316,9 @@ func (d queueCheck) load(ctx context.Context, r rosterRows, balance string) erro
 	if balance != center.BalanceLoad {
 		return nil
 	}
-	p, err := d.c.Queues().Plan(ctx, d.task, Scenario{ByLoad: true})
+	p, err := d.c.Queues().Plan(ctx, d.task, ops.Scenario{ByLoad: true})
 	switch {
-	case errors.Is(err, ErrNoLoad):
+	case errors.Is(err, ops.ErrNoLoad):
 		d.add(condition.LoadUnknown, "balance is LOAD, but no queue has a measured load: all queues count alike")
 		return nil
 	case err != nil:
@@ -335,7 +341,7 @@ func (d queueCheck) load(ctx context.Context, r rosterRows, balance string) erro
 
 // splits says how to make a queue smaller.
 func (r rosterRows) splits(queue string) string {
-	i := slices.IndexFunc(r.queues, func(q QueueRecord) bool { return q.QueueID == queue })
+	i := slices.IndexFunc(r.queues, func(q ops.QueueRecord) bool { return q.QueueID == queue })
 	command := fmt.Sprintf("rota queue split %s %s", r.task.TaskType, queue)
 	switch {
 	case i < 0 || r.queues[i].QueueTotal == nil:
@@ -355,15 +361,15 @@ func (d queueCheck) backlog(r rosterRows, settings center.Settings) {
 	}
 	// An autoscaler cannot rely on a count if the owner of the queue does not count often enough, or not any more.
 	d.list(condition.BacklogOld, fmt.Sprintf("counts are older than %s, so /scale goes by the other queues, "+
-		"or answers 503 if they are fewer than half", FreshBacklog), r.eachQueue(func(q QueueRecord) string {
-		if q.BacklogAge == nil || *q.BacklogAge <= FreshBacklog.Seconds() || q.Status != "HELD" {
+		"or answers 503 if they are fewer than half", ops.FreshBacklog), r.eachQueue(func(q ops.QueueRecord) string {
+		if q.BacklogAge == nil || *q.BacklogAge <= ops.FreshBacklog.Seconds() || q.Status != "HELD" {
 			return ""
 		}
 		return fmt.Sprintf("%s (%s)", escape.Name(q.QueueID), wholeSeconds(*q.BacklogAge))
 	}))
 	// The counts of a queue that no live server owns are too old to tell.
 	withTrend := func(trend string) []string {
-		return r.eachQueue(func(q QueueRecord) string {
+		return r.eachQueue(func(q ops.QueueRecord) string {
 			if q.BacklogTrend == nil || *q.BacklogTrend != trend || q.BacklogItems == nil || q.Status != "HELD" {
 				return ""
 			}
@@ -375,8 +381,8 @@ func (d queueCheck) backlog(r rosterRows, settings center.Settings) {
 		})
 	}
 	d.list(condition.BacklogStuck, "the oldest item stays the oldest, and the backlog does not become less",
-		withTrend(BacklogStuck))
-	growing := withTrend(BacklogGrowing)
+		withTrend(ops.BacklogStuck))
+	growing := withTrend(ops.BacklogGrowing)
 	if len(growing) > 0 && !slices.ContainsFunc(r.servers, failing) { // FAILING says why
 		d.advise(condition.BacklogGrowing, limitHint(settings), "more items come than are executed: %s",
 			human.First(growing, 5))

@@ -1,4 +1,4 @@
-package ops
+package doctor
 
 import (
 	"context"
@@ -11,12 +11,13 @@ import (
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
 
 // Diagnose checks the database and each task type of this own_sign, or only the named task type. It changes nothing. It
 // returns an error if it cannot read what it checks.
-func (c *Client) Diagnose(ctx context.Context, taskType string) ([]condition.Condition, error) {
+func Diagnose(ctx context.Context, c *ops.Client, taskType string) ([]condition.Condition, error) {
 	d := &diagnosis{c: c, db: c.Roster().DB}
 	database := databaseCheck{d}
 	for _, check := range []func(context.Context) error{
@@ -36,7 +37,7 @@ func (c *Client) Diagnose(ctx context.Context, taskType string) ([]condition.Con
 // diagnosis collects the findings of Diagnose. Each type of check adds the findings about one subject: databaseCheck,
 // clusterCheck, dataCheck, rosterCheck, serverCheck, queueCheck and runCheck.
 type diagnosis struct {
-	c        *Client
+	c        *ops.Client
 	db       *sqldb.DB
 	task     string         // the task type being checked
 	names    map[string]int // number of servers by short name
@@ -83,8 +84,8 @@ func names(ids []string) []string {
 }
 
 // commandName returns the argument by which a command finds a server: the uuid if the process has several servers.
-func (d *diagnosis) commandName(s ServerRecord) string {
-	if name := ServerName(s.UUID); d.names[name] == 1 {
+func (d *diagnosis) commandName(s ops.ServerRecord) string {
+	if name := ops.ServerName(s.UUID); d.names[name] == 1 {
 		return name
 	}
 	return s.UUID
@@ -97,17 +98,17 @@ func wholeSeconds(age float64) time.Duration {
 
 // rosterRows holds what Diagnose has read about one task type.
 type rosterRows struct {
-	task    TaskRecord
-	servers []ServerRecord
-	queues  []QueueRecord
-	alerts  []EventRecord // that no other check reports, the newest first
+	task    ops.TaskRecord
+	servers []ops.ServerRecord
+	queues  []ops.QueueRecord
+	alerts  []ops.EventRecord // that no other check reports, the newest first
 	limits  plan.Limits
 
 	problems, cancelled []runs.Problem // of its runs and triggers
 }
 
 // eachQueue returns what a check says about each queue. It leaves out queues about which the check says nothing.
-func (r rosterRows) eachQueue(say func(QueueRecord) string) (list []string) {
+func (r rosterRows) eachQueue(say func(ops.QueueRecord) string) (list []string) {
 	for _, q := range r.queues {
 		if text := say(q); text != "" {
 			list = append(list, text)
@@ -117,11 +118,11 @@ func (r rosterRows) eachQueue(say func(QueueRecord) string) (list []string) {
 }
 
 // eligible reports whether there is an eligible server.
-func (r rosterRows) eligible() bool { return slices.ContainsFunc(r.servers, ServerRecord.Eligible) }
+func (r rosterRows) eligible() bool { return slices.ContainsFunc(r.servers, ops.ServerRecord.Eligible) }
 
 // mayOwn reports whether a server may own queues with the pin (P14).
 func (r rosterRows) mayOwn(pin plan.Selector) bool {
-	return slices.ContainsFunc(r.servers, func(s ServerRecord) bool {
+	return slices.ContainsFunc(r.servers, func(s ops.ServerRecord) bool {
 		return r.limits.Forbids(&plan.Queue{Pin: pin}, planServer(s)) == plan.Stays
 	})
 }

@@ -1,4 +1,4 @@
-package ops
+package doctor
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/human"
+	"github.com/dutyrota/rota/ops"
 )
 
 // Judgement is what is wrong with a roster at one moment, or why that is not known. Whatever says that something is
@@ -40,14 +41,14 @@ const (
 // Judge returns what Diagnose finds now, or the judgement before if its checks succeeded and began within the given
 // time. The checks may take ten seconds. If they fail, Judge returns what was found before, with the reason why it is
 // not known whether that still holds.
-func (c *Client) Judge(ctx context.Context, taskType string, before Judgement, within time.Duration) Judgement {
+func Judge(ctx context.Context, c *ops.Client, taskType string, before Judgement, within time.Duration) Judgement {
 	began := time.Now()
 	if before.Err == nil && !before.At.IsZero() && began.Sub(before.At) < within {
 		return before
 	}
 	ctx, cancel := context.WithTimeout(ctx, judgeLimit)
 	defer cancel()
-	findings, err := c.Diagnose(ctx, taskType)
+	findings, err := Diagnose(ctx, c, taskType)
 	if err == nil {
 		return Judgement{Findings: findings, At: began, Took: time.Since(began)}
 	}
@@ -189,7 +190,7 @@ func (j Judgement) Names(status string) []string {
 
 // JudgedTask is a task type with what is wrong with it.
 type JudgedTask struct {
-	TaskRecord
+	ops.TaskRecord
 	Problems   []string  `json:"problems"`            // kinds, such as "FAILING" or "STALLED x2"; nil: not known
 	Notes      []string  `json:"notes"`               // likewise
 	CheckedAt  time.Time `json:"checked_at,omitzero"` // of the last checks, also if their findings may not hold any more
@@ -197,7 +198,7 @@ type JudgedTask struct {
 }
 
 // Tasks returns task types with what is wrong with them at a moment.
-func (j Judgement) Tasks(list []TaskRecord, now time.Time) []JudgedTask {
+func (j Judgement) Tasks(list []ops.TaskRecord, now time.Time) []JudgedTask {
 	judged, unknown := make([]JudgedTask, len(list)), j.Unknown(now)
 	for i, t := range list {
 		judged[i] = JudgedTask{TaskRecord: t, CheckedAt: j.At, NotChecked: unknown}

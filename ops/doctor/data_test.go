@@ -1,4 +1,4 @@
-package ops_test
+package doctor_test
 
 import (
 	"os"
@@ -13,6 +13,7 @@ import (
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 )
 
 // dataFixture is centertest.Served in a SQLite file, and the data database "orders" of another kind.
@@ -47,7 +48,7 @@ func (f dataFixture) exec(statements ...string) {
 // finds checks what the doctor says about data databases, beside settings of the database.
 func (f dataFixture) finds(when string, want ...string) {
 	f.Helper()
-	findings, err := ops.New(f.c).Diagnose(f.Context(), "")
+	findings, err := doctor.Diagnose(f.Context(), ops.New(f.c), "")
 	must(f.T, err)
 	var got []string
 	for _, c := range findings {
@@ -152,7 +153,7 @@ func TestRightsInADataDatabase(t *testing.T) {
 // grantsOf returns the grants of a page.
 func grantsOf(t *testing.T, page string) (grants []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../docs", page))
+	text, err := os.ReadFile(filepath.Join("../../docs", page))
 	must(t, err)
 	return regexp.MustCompile(`(?m)^GRANT [^;]+`).FindAllString(string(text), -1)
 }

@@ -1,4 +1,4 @@
-package ops_test
+package doctor_test
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -29,7 +30,7 @@ func TestDiagnoseReportsUnmadeRuns(t *testing.T) {
 		}
 		centertest.Exec(t, c, `UPDATE schedule_task_type SET mode = 'CONTINUOUS' WHERE task_type = 'changed'`,
 			`DELETE FROM schedule_task_type WHERE task_type = 'deleted'`)
-		found, err := client.Diagnose(t.Context(), "")
+		found, err := doctor.Diagnose(t.Context(), client, "")
 		must(t, err)
 		var tasks []string
 		for _, f := range found {

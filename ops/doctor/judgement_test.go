@@ -1,20 +1,14 @@
-package ops
+package doctor
 
 import (
 	"errors"
-	"fmt"
-	"io"
-	"net"
-	"os"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/condition"
-	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // Not known is a state of its own, with its reason and its age, and what was known before is of before.
@@ -45,52 +39,12 @@ func TestVerdict(t *testing.T) {
 		if got := c.j.Verdict(now); got != c.verdict {
 			t.Errorf("%s: %q, want %q", name, got, c.verdict)
 		}
-		task := c.j.Tasks([]TaskRecord{{TaskType: "a"}}, now)[0]
+		task := c.j.Tasks([]ops.TaskRecord{{TaskType: "a"}}, now)[0]
 		if known := c.j.Known(now); known != (task.Problems != nil) || known != (task.Notes != nil) || known != (task.NotChecked == "") {
 			t.Errorf("%s is known: %t; the task type has problems %v, notes %v and is not checked because of %q", name, known, task.Problems, task.Notes, task.NotChecked)
 		}
 	}
 	if diff := cmp.Diff([]Tally{{"a", "FAILING", "PROBLEM", 2}, {"a", "RETRY_ITEMS", "NOTE", 1}}, found.Tallies()); diff != "" {
 		t.Errorf("tallies (-want +got):\n%s", diff)
-	}
-}
-
-// An error of the connection is one short line that names its cause, and the error that says all is inside.
-func TestBrief(t *testing.T) {
-	t.Parallel()
-	c := &Client{db: &sqldb.DB{Dialect: &sqldb.Dialect{Classify: func(error) sqldb.Class { return sqldb.Other }}}}
-	dial := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{Port: 5432}, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
-	for want, err := range map[string]error{
-		"the database cannot be reached: connection refused": fmt.Errorf("diagnose: ask for the version: %w", dial),
-		"the database cannot be reached: EOF":                fmt.Errorf("diagnose: %w", io.EOF),
-		"a; b":                                               errors.New("a\nb"),
-		strings.Repeat("x", 160) + "...":                     errors.New(strings.Repeat("x", 161)),
-	} {
-		if got := c.Brief(err); got.Error() != want || !errors.Is(got, err) {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
-// No time is told until dead items are done.
-func TestBacklogOfDeadItemsHasNoEnd(t *testing.T) {
-	t.Parallel()
-	for dead, ends := range map[int64]bool{0: true, 1: true, 2: false, 3: false} {
-		if task := (TaskRecord{BacklogItems: new(int64(2)), BacklogRate: new(-1.0), DeadItems: dead}); (task.BacklogETA() != nil) != ends {
-			t.Errorf("2 items are left, %d are dead: done in %v", dead, task.BacklogETA())
-		}
-	}
-}
-
-// Queues go to no more workers than there are queues.
-func TestQueuesGoToOthers(t *testing.T) {
-	t.Parallel()
-	for want, f := range map[string]future{
-		"1 queue goes to 1 other worker": {ServerRecord: ServerRecord{Queues: 1}, others: 1}, "1 queue goes to another worker": {ServerRecord: ServerRecord{Queues: 1}, others: 4},
-		"2 queues go to 1 other worker": {ServerRecord: ServerRecord{Queues: 2}, others: 1}, "2 queues go to other workers": {ServerRecord: ServerRecord{Queues: 2}, others: 4},
-	} {
-		if got := f.goes(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package ops
+package doctor
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // serverCheck checks the servers of a task type.
@@ -35,12 +36,12 @@ func (d serverCheck) availability(r rosterRows) {
 	for _, s := range r.servers {
 		switch {
 		case s.Overdue:
-		case s.State == StatePaused:
+		case s.State == ops.StatePaused:
 			d.advise(condition.ServerPaused, "rota worker resume "+d.commandName(s), "%s is paused",
-				ServerName(s.UUID)).Server = s.UUID
-		case s.State == StateDraining && s.Queues == 0:
+				ops.ServerName(s.UUID)).Server = s.UUID
+		case s.State == ops.StateDraining && s.Queues == 0:
 			d.advise(condition.ServerDrained, "stop it, or: rota worker resume "+d.commandName(s),
-				"%s is drained and still runs", ServerName(s.UUID)).Server = s.UUID
+				"%s is drained and still runs", ops.ServerName(s.UUID)).Server = s.UUID
 		}
 	}
 }
@@ -55,10 +56,10 @@ func (d serverCheck) overdue(r rosterRows) {
 		case !s.Overdue:
 		case r.eligible() && silent < 3*judgeDead:
 			d.note(condition.ServerSilent, "wait: the other workers take over in a moment", "%s has been silent for %s; "+
-				"it owns %s", ServerName(s.UUID), silent, owned).Server = s.UUID
+				"it owns %s", ops.ServerName(s.UUID), silent, owned).Server = s.UUID
 		default:
 			d.add(condition.ServerSilent, "%s has been silent for %s and no worker has taken over; it owns %s",
-				ServerName(s.UUID), silent, owned).Server = s.UUID
+				ops.ServerName(s.UUID), silent, owned).Server = s.UUID
 		}
 	}
 }
@@ -71,7 +72,7 @@ func (d serverCheck) withoutCalls(r rosterRows) {
 			continue
 		}
 		d.add(condition.NoCalls, "%s owns %s and gets no call of max_in_flight, and no other worker may take the queues",
-			ServerName(s.UUID), human.Count(s.Queues-s.Requested, "queue", "queues")).Server = s.UUID
+			ops.ServerName(s.UUID), human.Count(s.Queues-s.Requested, "queue", "queues")).Server = s.UUID
 	}
 }
 
@@ -80,12 +81,13 @@ func (d serverCheck) planners(r rosterRows) {
 	if len(r.servers) == 0 {
 		return
 	}
-	byVersion := func(a, b ServerRecord) int { return int(a.PlannerVersion - b.PlannerVersion) }
+	byVersion := func(a, b ops.ServerRecord) int { return int(a.PlannerVersion - b.PlannerVersion) }
 	oldest, newest := slices.MinFunc(r.servers, byVersion), slices.MaxFunc(r.servers, byVersion)
 	if oldest.PlannerVersion < newest.PlannerVersion {
-		d.note(condition.PlannerVersion, "upgrade "+ServerName(oldest.UUID), "workers of two versions serve the task type: "+
-			"%s knows planner version %d, and %s version %d; only the oldest ones plan", ServerName(oldest.UUID),
-			oldest.PlannerVersion, ServerName(newest.UUID), newest.PlannerVersion)
+		old, recent := ops.ServerName(oldest.UUID), ops.ServerName(newest.UUID)
+		d.note(condition.PlannerVersion, "upgrade "+old, "workers of two versions serve the task type: "+
+			"%s knows planner version %d, and %s version %d; only the oldest ones plan", old, oldest.PlannerVersion, recent,
+			newest.PlannerVersion)
 	}
 }
 
@@ -99,13 +101,13 @@ func (d serverCheck) unwitnessed(r rosterRows) {
 	for _, s := range r.servers {
 		if s.Witness == "" && witnessed[s.HostName] {
 			d.add(condition.Unwitnessed, "%s holds no lock, and other workers of %s do: its end is noticed only after "+
-				"judge_dead_interval", ServerName(s.UUID), s.HostName).Server = s.UUID
+				"judge_dead_interval", ops.ServerName(s.UUID), s.HostName).Server = s.UUID
 		}
 	}
 }
 
 // planServer returns what the labels and the state of a server say to a plan.
-func planServer(s ServerRecord) plan.Server {
+func planServer(s ops.ServerRecord) plan.Server {
 	labels, _ := plan.ParseLabels(s.Labels)
 	return plan.Server{Host: s.HostName, Labels: labels, Eligible: s.Eligible()}
 }
@@ -115,7 +117,8 @@ func (d serverCheck) requirement(r rosterRows) {
 	var lack []string
 	for _, s := range r.servers {
 		if s.Queues > 0 && !r.limits.Require.Matches(planServer(s)) {
-			lack = append(lack, fmt.Sprintf("%s (%s)", ServerName(s.UUID), human.Count(s.Queues, "queue", "queues")))
+			owned := human.Count(s.Queues, "queue", "queues")
+			lack = append(lack, fmt.Sprintf("%s (%s)", ops.ServerName(s.UUID), owned))
 		}
 	}
 	switch {
@@ -137,9 +140,9 @@ func (d serverCheck) namesakes(r rosterRows) {
 		case s.Name == "":
 		case there:
 			d.add(condition.SameName, "%s and %s have the name %s: neither gets its queues back after a restart", other,
-				ServerName(s.UUID), sqldb.JoinLines(s.Name)).Subject = s.Name
+				ops.ServerName(s.UUID), sqldb.JoinLines(s.Name)).Subject = s.Name
 		default:
-			first[s.Name] = ServerName(s.UUID)
+			first[s.Name] = ops.ServerName(s.UUID)
 		}
 	}
 }
@@ -176,7 +179,7 @@ func (d serverCheck) stalledCalls(r rosterRows, after time.Duration) {
 		}
 		age := s.Now.Sub(*s.OldestInFlight).Truncate(time.Second)
 		c := d.add(condition.Stalled, "a call of the dealer of %s has been in flight for %s (stall_after %s)",
-			ServerName(s.UUID), age, after)
+			ops.ServerName(s.UUID), age, after)
 		c.Server, c.Since = s.UUID, time.Now().Add(-age)
 	}
 }
@@ -185,8 +188,10 @@ func (d serverCheck) stalledCalls(r rosterRows, after time.Duration) {
 const maxErrors = 5
 
 // byError returns the selected servers by the text of their last error, and these texts in the order of the servers.
-func (r rosterRows) byError(selects func(ServerRecord) bool) (texts []string, servers map[string][]ServerRecord) {
-	servers = map[string][]ServerRecord{}
+func (r rosterRows) byError(
+	selects func(ops.ServerRecord) bool,
+) (texts []string, servers map[string][]ops.ServerRecord) {
+	servers = map[string][]ops.ServerRecord{}
 	for _, s := range r.servers {
 		if selects(s) {
 			if servers[s.LastError] == nil {
@@ -201,17 +206,18 @@ func (r rosterRows) byError(selects func(ServerRecord) bool) (texts []string, se
 // errors reports the last errors of servers, each text once. An error may be old. failing reports the error of a
 // failing server.
 func (d serverCheck) errors(r rosterRows) {
-	texts, servers := r.byError(func(s ServerRecord) bool { return s.LastError != "" && !failing(s) })
+	texts, servers := r.byError(func(s ops.ServerRecord) bool { return s.LastError != "" && !failing(s) })
 	slices.SortFunc(texts, func(a, b string) int {
 		return cmp.Or(len(servers[b])-len(servers[a]), strings.Compare(a, b))
 	})
 	for _, text := range texts[:min(len(texts), maxErrors)] {
-		latest := slices.MinFunc(servers[text], func(a, b ServerRecord) int { return cmp.Compare(errorAge(a), errorAge(b)) })
+		latest := slices.MinFunc(servers[text],
+			func(a, b ops.ServerRecord) int { return cmp.Compare(errorAge(a), errorAge(b)) })
 		when := ""
 		if latest.LastErrorAge != nil {
 			when = fmt.Sprintf(", %s ago", time.Duration(errorAge(latest))*time.Second)
 		}
-		c := d.advise(condition.LastError, "see the log of "+ServerName(latest.UUID), "last error of %s%s: %s",
+		c := d.advise(condition.LastError, "see the log of "+ops.ServerName(latest.UUID), "last error of %s%s: %s",
 			human.Count(len(servers[text]), "worker", "workers"), when, sqldb.JoinLines(text))
 		if c.Subject = text; when != "" {
 			c.Since = time.Now().Add(-wholeSeconds(errorAge(latest)))
@@ -221,7 +227,7 @@ func (d serverCheck) errors(r rosterRows) {
 
 // errorAge returns the age of the last error in seconds. It is infinite for servers of an older version, which do not
 // report it.
-func errorAge(s ServerRecord) float64 {
+func errorAge(s ops.ServerRecord) float64 {
 	if s.LastErrorAge == nil {
 		return math.Inf(1)
 	}
@@ -229,7 +235,7 @@ func errorAge(s ServerRecord) float64 {
 }
 
 // failing reports whether a server lives, and its calls do nothing but fail.
-func failing(s ServerRecord) bool { return s.FailingSince != nil && !s.Overdue }
+func failing(s ops.ServerRecord) bool { return s.FailingSince != nil && !s.Overdue }
 
 // failing reports servers whose calls do nothing but fail. The servers decide this themselves, because only they know
 // whether all failures are those of one item, which may be poison. Servers with the same error are one finding.
@@ -240,7 +246,7 @@ func (d serverCheck) failing(r rosterRows) {
 		var calls int64
 		longest := time.Duration(0)
 		for _, s := range servers[text] {
-			names = append(names, ServerName(s.UUID))
+			names = append(names, ops.ServerName(s.UUID))
 			calls += s.FailedCalls
 			longest = max(longest, s.Now.Sub(*s.FailingSince))
 		}
@@ -254,7 +260,7 @@ func (d serverCheck) failing(r rosterRows) {
 // failing reports queues that fail while others of their owners succeed (X7).
 func (d queueCheck) failing(r rosterRows) {
 	var longest float64
-	list := r.eachQueue(func(q QueueRecord) string {
+	list := r.eachQueue(func(q ops.QueueRecord) string {
 		if q.FailingFor == nil || r.task.Paused || q.Status != "HELD" && q.Status != "MOVING" ||
 			r.failingServer(*q.CurServer) {
 			return ""
@@ -270,5 +276,6 @@ func (d queueCheck) failing(r rosterRows) {
 
 // failingServer reports whether the calls of a server do nothing but fail.
 func (r rosterRows) failingServer(uuid string) bool {
-	return slices.ContainsFunc(r.servers, func(s ServerRecord) bool { return s.UUID == uuid && s.FailingSince != nil })
+	return slices.ContainsFunc(r.servers,
+		func(s ops.ServerRecord) bool { return s.UUID == uuid && s.FailingSince != nil })
 }

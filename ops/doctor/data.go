@@ -1,4 +1,4 @@
-package ops
+package doctor
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -167,5 +168,5 @@ func (d dataCheck) epochs(ctx context.Context, db *sqldb.DB, data *center.Data, 
 // aheadText says by how much a row is ahead.
 func aheadText(a roster.AheadRow) string {
 	return fmt.Sprintf("queue %s of %s (epoch %d of %s, in the roster %d)", escape.Name(a.QueueID), a.TaskType, a.Epoch,
-		ServerName(a.Server), a.RosterEpoch)
+		ops.ServerName(a.Server), a.RosterEpoch)
 }

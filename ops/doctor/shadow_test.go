@@ -1,4 +1,4 @@
-package ops_test
+package doctor_test
 
 import (
 	"database/sql"
