@@ -9,17 +9,17 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 )
 
 // Right is what an Actor may do: the right that a verb needs, or to look.
-type Right = ops.Right
+type Right = verbs.Right
 
 // The rights. Each includes none of the others.
 const (
 	Look    Right = "look" // see the pages
-	Operate       = ops.RightOperate
-	Change        = ops.RightChange
+	Operate       = verbs.RightOperate
+	Change        = verbs.RightChange
 )
 
 // Actor is the person or program behind a request.

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 	"github.com/dutyrota/rota/runs"
 )
 
 // change is what a verb does to the objects that a form names. The template "ask" shows it.
 type change struct {
-	*ops.Change
+	*verbs.Change
 	Button string
 	Back   string // the page that shows the result
 
@@ -58,11 +58,11 @@ const changeLimit = 10 * time.Second
 
 // pathOf returns the address of a verb, which has one unless it has no page: /worker-drain of "worker drain". Like the
 // addresses of the pages, it is on the top level.
-func pathOf(v *ops.Verb) string { return "/" + strings.ReplaceAll(v.Name, " ", "-") }
+func pathOf(v *verbs.Verb) string { return "/" + strings.ReplaceAll(v.Name, " ", "-") }
 
 // serveVerb returns the handler of a verb. A GET shows what it would do, and asks. A POST with confirm=yes does it. A
 // POST without it shows what the values of the form would do.
-func (s *console) serveVerb(verb *ops.Verb) http.Handler {
+func (s *console) serveVerb(verb *verbs.Verb) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := s.newView(r, "ask")
 		if err != nil {
@@ -89,7 +89,7 @@ func formStatus(err error) int {
 }
 
 // serveChange checks the right, and shows the change or makes it.
-func (v *view) serveChange(ctx context.Context, w http.ResponseWriter, verb *ops.Verb) {
+func (v *view) serveChange(ctx context.Context, w http.ResponseWriter, verb *verbs.Verb) {
 	form := v.request.Form
 	confirmed := v.request.PostForm.Get("confirm") == "yes" // not in an address, which a link could hold
 	c, err := prepareVerb(ctx, v.viewer, form, verb)

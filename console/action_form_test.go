@@ -14,6 +14,7 @@ import (
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -41,7 +42,7 @@ func TestButtonsNeedTheRight(t *testing.T) {
 	}
 	s.seeButtons(append(paths, "/run?run="+s.newest("nightly").ID), seen) // what ends a pin or a pause
 	var wanted []string
-	for _, v := range ops.Verbs() {
+	for _, v := range verbs.All() {
 		if v.NoPage == "" {
 			wanted = append(wanted, "/"+strings.ReplaceAll(v.Name, " ", "-"))
 		}

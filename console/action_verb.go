@@ -13,7 +13,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/human"
-	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 )
 
 // errNothing is the error of a form that changes nothing.
@@ -21,7 +21,7 @@ var errNothing = errors.New("this changes nothing")
 
 // prepareVerb returns the change of a verb whose arguments are in a form. It asks for the values that are missing or
 // wrong.
-func prepareVerb(ctx context.Context, v *viewer, form url.Values, verb *ops.Verb) (*change, error) {
+func prepareVerb(ctx context.Context, v *viewer, form url.Values, verb *verbs.Verb) (*change, error) {
 	call := verb.Call()
 	var errs []error
 	for _, a := range verb.Args {
@@ -61,7 +61,7 @@ func prepareVerb(ctx context.Context, v *viewer, form url.Values, verb *ops.Verb
 	}
 	if err = errors.Join(append(errs, err)...); err != nil || !asked && (form.Get("edit") != "" || verb.Offers()) {
 		c.Fields, c.Diffs, c.Slots, c.Everywhere = c.askFor(ctx, v, call, version), nil, nil, false // there is no change yet
-		if errors.Is(err, ops.ErrMissing) && !begun {
+		if errors.Is(err, verbs.ErrMissing) && !begun {
 			err = nil // nobody has been asked yet
 		}
 		c.hide("step", "show")
@@ -100,16 +100,16 @@ const (
 	stepsLimit      = changeLimit / 4
 )
 
-func stopLater() func(ops.Done) bool {
+func stopLater() func(verbs.Done) bool {
 	begin, steps := time.Now(), 0
-	return func(ops.Done) bool {
+	return func(verbs.Done) bool {
 		steps++
 		return steps == stepsPerRequest || time.Since(begin) > stepsLimit
 	}
 }
 
 // askFor returns a field for each argument that is a value. It hides the arguments that name what is changed.
-func (c *change) askFor(ctx context.Context, v *viewer, call *ops.Call, version string) (fields []formField) {
+func (c *change) askFor(ctx context.Context, v *viewer, call *verbs.Call, version string) (fields []formField) {
 	for _, a := range call.Verb.Args {
 		switch values := call.Values(a); {
 		case a.CommandOnly:
@@ -134,7 +134,7 @@ func (c *change) askFor(ctx context.Context, v *viewer, call *ops.Call, version 
 }
 
 // labelOf returns how people see the name of an argument.
-func labelOf(a ops.Arg) string {
+func labelOf(a verbs.Arg) string {
 	if a.Key != "" {
 		return a.Key
 	}
@@ -143,7 +143,7 @@ func labelOf(a ops.Arg) string {
 
 // hideCall hands on the arguments of a call. Names that stand for several objects become the ids of these: what is
 // done is done to what was shown.
-func (c *change) hideCall(call *ops.Call) {
+func (c *change) hideCall(call *verbs.Call) {
 	values := false
 	for _, a := range call.Verb.Args {
 		switch {
@@ -193,7 +193,7 @@ func (c *change) preview(ctx context.Context, v *viewer) error {
 }
 
 // backTo returns the page that shows what a verb has changed.
-func backTo(planned *ops.Change, verb *ops.Verb) string {
+func backTo(planned *verbs.Change, verb *verbs.Verb) string {
 	object, _, _ := strings.Cut(verb.Name, " ")
 	switch {
 	case object == "worker":

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 )
 
 // Options are the settings of a Handler. The zero value is ready to use.
@@ -75,7 +76,7 @@ func (s *console) mux() *http.ServeMux {
 	for pattern, p := range pages {
 		mux.Handle("GET "+pattern, s.serve(p))
 	}
-	for _, v := range ops.Verbs() {
+	for _, v := range verbs.All() {
 		if v.NoPage == "" {
 			mux.Handle("GET "+pathOf(v), s.serveVerb(v))
 			mux.Handle("POST "+pathOf(v), s.serveVerb(v))

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/condition"
-	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/ops/doctor"
+	"github.com/dutyrota/rota/ops/verbs"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 // found is a finding of the doctor.
 type found struct {
 	condition.Condition
-	Verb *ops.Verb // what the hint says, if that is a command which the viewer may give; else nil
+	Verb *verbs.Verb // what the hint says, if that is a command which the viewer may give; else nil
 }
 
 // Bad reports whether the finding is a problem.
@@ -58,8 +58,8 @@ func (s *firstSeen) date(findings []condition.Condition, now time.Time) {
 }
 
 // verbOf returns the verb of a hint that is a command and nothing else; nil for another hint.
-func verbOf(f condition.Condition) *ops.Verb {
-	for _, verb := range ops.Verbs() {
+func verbOf(f condition.Condition) *verbs.Verb {
+	for _, verb := range verbs.All() {
 		command := "rota " + verb.Name + " " + f.TaskType
 		if verb.NoPage == "" && (f.Hint == command || f.QueueID != "" && f.Hint == command+" "+f.QueueID) {
 			return verb

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -142,7 +143,7 @@ func showRun(ctx context.Context, v *viewer, query url.Values) content {
 		}
 		p.Graph = append(p.Graph, row)
 	}
-	for _, verb := range ops.ForGraph(d.Graph) {
+	for _, verb := range verbs.ForGraph(d.Graph) {
 		p.Verbs = append(p.Verbs, act{Action: pathOf(verb)[1:], Text: verb.Button() + " the graph"})
 	}
 	p.Picture = graphOf(d.Graph, d.Run.ID)

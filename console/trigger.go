@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -122,7 +122,7 @@ func showTrigger(ctx context.Context, v *viewer, query url.Values) content {
 	if t.Status == runs.TriggerActive {
 		p.Next, _ = t.Next(shownNext) // the message of the row says what is wrong with it
 	}
-	apply := ops.Find("trigger apply").CallOf(ops.ApplyOf(t.Trigger))
+	apply := verbs.Find("trigger apply").CallOf(verbs.ApplyOf(t.Trigger))
 	for _, a := range apply.Verb.Args {
 		if !a.Ask {
 			p.Values = append(p.Values, settingRow{Name: labelOf(a), Value: strings.Join(apply.Values(a), ", ")})

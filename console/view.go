@@ -15,6 +15,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -147,10 +148,10 @@ func statusOf(err error, other int) int {
 		{http.StatusNotFound, []error{
 			errUnknown, center.ErrUnknownTask, runs.ErrUnknownRun, runs.ErrNoRunOrTask, ops.ErrUnknownServer,
 			runs.ErrUnknownTrigger,
-			runs.ErrUnknownBackfill, ops.ErrUnknownQueue, ops.ErrUnknownItem,
+			runs.ErrUnknownBackfill, verbs.ErrUnknownQueue, verbs.ErrUnknownItem,
 		}},
 		{http.StatusConflict, []error{ops.ErrChanged, errChanged, center.ErrGone, runs.ErrRunState, runs.ErrNoProblem}},
-		{http.StatusUnprocessableEntity, []error{ops.ErrMissing, ops.ErrChoice}},
+		{http.StatusUnprocessableEntity, []error{verbs.ErrMissing, verbs.ErrChoice}},
 		{http.StatusServiceUnavailable, []error{context.DeadlineExceeded}},
 	} {
 		if slices.ContainsFunc(s.errs, func(e error) bool { return errors.Is(err, e) }) {

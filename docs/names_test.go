@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 )
 
 // namedPackages are the packages whose names the pages write before a point, with their folders.
@@ -66,7 +66,7 @@ func TestInlineCommandsExist(t *testing.T) {
 		words[m[2]] = true
 		groups[m[2]] = groups[m[2]] || m[1] != ""
 	}
-	for _, v := range ops.Verbs() {
+	for _, v := range verbs.All() {
 		for word := range strings.FieldsSeq(v.Name) {
 			words[word] = true
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 )
 
 // Apply writes to the database what the tasks state, as "rota task apply" does for a rota.yaml: each field of their
@@ -38,11 +39,11 @@ func ApplyDryRun(ctx context.Context, c *center.Center, tasks ...Task) (string, 
 	return change.Text(nil), nil
 }
 
-func prepareApply(ctx context.Context, c *center.Center, tasks []Task) (*ops.Change, error) {
+func prepareApply(ctx context.Context, c *center.Center, tasks []Task) (*verbs.Change, error) {
 	if err := validate(tasks); err != nil {
 		return nil, err
 	}
-	var a ops.ApplyTasks
+	var a verbs.ApplyTasks
 	for _, t := range tasks {
 		a.Tasks = append(a.Tasks, ops.TaskSettings{Name: t.name, Settings: t.settings, Given: t.stated})
 	}

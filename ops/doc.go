@@ -1,25 +1,23 @@
-// Package ops is what operators and their programs see of a roster, and what they can do to it, each thing once.
+// Package ops is what operators and their programs read of a roster, each thing once.
 //
-// A [Client] reads: its bundles, [Client.Tasks], [Client.Queues], [Client.Servers], [Client.Items], [Client.Runs],
-// [Client.Triggers], [Client.Backfills] and [Client.Events], list what there is, and [Client.Diagnose] checks the
-// database and all rosters. Records are read without locks, because the protocol does not depend on them.
+// A [Client] has a bundle for each kind of thing: [Client.Tasks], [Client.Queues], [Client.Servers], [Client.Items],
+// [Client.Runs], [Client.Triggers], [Client.Backfills], [Client.Events] and [Client.DataDatabases] list what there is.
+// [Queues.Plan] says what a plan would do, and [Queues.Pending] what is left to do. Records are read without locks,
+// because the protocol does not depend on them.
 //
-// A [Verb] says what it is called, which arguments it takes and which right it needs. Its [Call] checks the arguments
-// and returns a [Change], which says what would happen and then does it. The commands of rota, with their flags and
-// their help, and the forms of the console derive from the verbs, so that both have the same verbs, the same words and
-// the same previews.
+// A bundle also writes what a program changes by a call, without asking anybody: [Tasks.Define], [Tasks.Apply] and
+// [Tasks.Delete], [Items.Retry] and [Items.Drop], and the submissions of runs. Workers call [Client.Clean],
+// [Client.ExpireOwnSigns] and [Queues.SaveBacklogs].
 //
-// A program can do the same with the arguments of a verb as a struct:
+// Two packages stand on this one, and neither imports the other. Package verbs is what operators do: it checks, shows
+// what would happen, asks, and does it. Package doctor says what is wrong and what helps. So a worker, which defines
+// its task types and keeps the retention, gets neither the words of the commands nor the checks of the doctor.
 //
-//	change, err := ops.PinQueue{TaskType: "settle", Queue: "3", Labels: "zone=b"}.Prepare(ctx, ops.New(c))
-//	if err == nil {
-//		done, err = change.Do(ctx, "deploy@ci")
-//	}
+// A Client and its bundles may be used concurrently; an [EventFollower] and [ItemRates] may not. All methods obey their
+// context. An error that a caller branches on is a sentinel of this package, such as [ErrUnknownServer] or
+// [ErrChanged], of package center, such as center.ErrUnknownTask, or of package runs.
 //
-// Why a change is prepared first: an operator who is asked "drain web1?" wants to know how many queues move and where
-// to, and a page that asks is read minutes before the button is pressed. Prepare reads, Do writes. Do does not assume
-// that what Prepare has read is still so: the store checks each change again in its transaction.
-//
-// Why not an interface per verb or methods of one large type: the arguments are plain structs, so a program gets errors
-// from the compiler, and the commands and forms get their fields by reflection, in one place.
+// Why the bundles write: who defines, compares and applies settings needs the same rows and versions as who reads them.
+// The alternative, a program that does it with verbs alone, would make each worker import the commands' words and their
+// reflection. Why the preview of a plan is no verb: it writes nothing, and the doctor and rota plan need it without one.
 package ops

@@ -8,6 +8,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/sqlite"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -37,7 +38,7 @@ func Example_graph() {
 	must(err)
 	rates, _, err := c.Runs().Submit(ctx, "rates", runs.Submission{Key: "2026-08-01"})
 	must(err)
-	do := func(o ops.Operation) {
+	do := func(o verbs.Operation) {
 		change, err := o.Prepare(ctx, c)
 		must(err)
 		_, err = change.Do(ctx, "anna")
@@ -45,8 +46,8 @@ func Example_graph() {
 	}
 	report, err := c.Runs().Find(ctx, "report")
 	must(err)
-	do(ops.DependRun{Run: report.ID, Upstream: rates})
-	do(ops.CancelRun{Run: "month end", Reach: ops.Reach{Graph: true}})
+	do(verbs.DependRun{Run: report.ID, Upstream: rates})
+	do(verbs.CancelRun{Run: "month end", Reach: verbs.Reach{Graph: true}})
 	list, _, err := c.Runs().Graph(ctx, rates)
 	must(err)
 	for _, r := range list {

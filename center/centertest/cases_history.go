@@ -14,6 +14,7 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/ops/doctor"
+	"github.com/dutyrota/rota/ops/verbs"
 )
 
 // historySteps are what the processes of a task type remember, and what they do when rows contradict it.
@@ -355,7 +356,7 @@ func testRaisedEpochs(t *testing.T, c *center.Center) {
 			}))
 		}
 		acknowledge := func() error {
-			change, err := ops.AckLoss{}.Prepare(t.Context(), ops.New(h.c))
+			change, err := verbs.AckLoss{}.Prepare(t.Context(), ops.New(h.c))
 			if err == nil {
 				_, err = change.Do(t.Context(), "alice")
 			}

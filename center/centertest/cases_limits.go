@@ -6,6 +6,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 )
 
 func testQueueLimits(t *testing.T, c *center.Center) {
@@ -40,7 +41,7 @@ func testQueueLimits(t *testing.T, c *center.Center) {
 	if events := r.eventKinds("1"); events[len(events)-1] != roster.EventSettings {
 		t.Fatalf("events of the queue: %v, want SETTINGS as the last", events)
 	}
-	r.setLimitsAtOnce(ops.SetQueue{Rate: "7", MaxInFlight: "5"}, ops.SetQueue{Weight: "9"})
+	r.setLimitsAtOnce(verbs.SetQueue{Rate: "7", MaxInFlight: "5"}, verbs.SetQueue{Weight: "9"})
 	if got := limits("1"); got != "rate_per_second 7, max_in_flight 5, weight 9" {
 		t.Fatalf("after two changes at once: %q, want what each of them has named", got)
 	}
@@ -69,9 +70,9 @@ func replaceLimits(l roster.QueueLimits) func(*roster.QueueLimits) error {
 }
 
 // setLimitsAtOnce begins changes of the limits of queue 1 by several operators, and then makes them.
-func (r *fixture) setLimitsAtOnce(list ...ops.SetQueue) {
+func (r *fixture) setLimitsAtOnce(list ...verbs.SetQueue) {
 	r.Helper()
-	var changes []*ops.Change
+	var changes []*verbs.Change
 	for _, s := range list {
 		s.TaskType, s.Queue = r.task, "1"
 		change, err := s.Prepare(r.Context(), ops.New(r.c))

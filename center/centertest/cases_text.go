@@ -20,6 +20,7 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 	"github.com/dutyrota/rota/runs"
 	"github.com/dutyrota/rota/schema"
 )
@@ -304,7 +305,7 @@ func (w *writers) settings() map[string]textWriter {
 // names writes the names of task types, environments, queues and data databases, and what belongs to a queue.
 func (w *writers) names() map[string]textWriter {
 	c, ctx := w.r.c, w.t.Context()
-	operate := func(o ops.Operation, actor string) error {
+	operate := func(o verbs.Operation, actor string) error {
 		change, err := o.Prepare(ctx, ops.New(c))
 		if err != nil {
 			return err
@@ -339,20 +340,20 @@ func (w *writers) names() map[string]textWriter {
 			r := w.another()
 			r.define(center.Settings{QueueNames: []string{"x"}})
 			w.ready()
-			return operate(ops.AddQueue{TaskType: r.task, Queue: text}, "test")
+			return operate(verbs.AddQueue{TaskType: r.task, Queue: text}, "test")
 		}},
 		"parameter of a queue": {[]string{"schedule_queue.queue_parameter"}, func(text string) error {
 			r := w.another()
 			r.define(center.Settings{QueueNames: []string{"x"}})
 			w.ready()
-			return operate(ops.AddQueue{TaskType: r.task, Queue: "y", Parameter: text}, "test")
+			return operate(verbs.AddQueue{TaskType: r.task, Queue: "y", Parameter: text}, "test")
 		}},
 		"pin of a queue": {[]string{"schedule_queue_setting.labels", "schedule_queue.waits_for"}, func(text string) error {
 			r := w.another()
 			r.define(center.Settings{Queues: 1})
 			r.join("A")
 			w.ready()
-			if err := operate(ops.PinQueue{TaskType: r.task, Queue: "0", Labels: "zone=" + text}, "test"); err != nil {
+			if err := operate(verbs.PinQueue{TaskType: r.task, Queue: "0", Labels: "zone=" + text}, "test"); err != nil {
 				return err
 			}
 			r.rebalanceAlways("A")
@@ -369,7 +370,7 @@ func (w *writers) names() map[string]textWriter {
 			r := w.another()
 			r.define(center.Settings{Queues: 1})
 			w.ready()
-			return operate(ops.PauseTask{TaskType: r.task}, text)
+			return operate(verbs.PauseTask{TaskType: r.task}, text)
 		}},
 	}
 }

@@ -17,29 +17,30 @@ import (
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 )
 
 // Each verb is a command, with the texts and the arguments of the verb, and a command that changes the roster is a verb.
 func TestCommandsAreTheVerbs(t *testing.T) {
 	t.Parallel()
-	verbs := map[string]*cobra.Command{}
+	commands := map[string]*cobra.Command{}
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		if cmd.Flags().Lookup("dry-run") != nil || cmd.Flags().Lookup("yes") != nil {
-			verbs[strings.TrimPrefix(cmd.CommandPath(), "rota ")] = cmd
+			commands[strings.TrimPrefix(cmd.CommandPath(), "rota ")] = cmd
 		}
 		for _, sub := range cmd.Commands() {
 			visit(sub)
 		}
 	}
 	visit(newRootCommand())
-	for _, v := range ops.Verbs() {
-		cmd := verbs[v.Name]
+	for _, v := range verbs.All() {
+		cmd := commands[v.Name]
 		if cmd == nil {
 			t.Errorf("%s is no command with --dry-run and --yes", v.Name)
 			continue
 		}
-		delete(verbs, v.Name)
+		delete(commands, v.Name)
 		if cmd.Short != v.Short || !strings.HasSuffix(cmd.Long, v.Help) || !says(cmd.Long, v.Effect) || cmd.Example != v.Example {
 			t.Errorf("%s has other texts than its verb", v.Name)
 		}
@@ -52,7 +53,7 @@ func TestCommandsAreTheVerbs(t *testing.T) {
 			t.Errorf("%s lacks --dry-run or --yes", v.Name)
 		}
 	}
-	for name := range verbs {
+	for name := range commands {
 		t.Errorf("%s has --dry-run or --yes and is no verb", name)
 	}
 }
@@ -88,7 +89,7 @@ func TestPreviewsAreTheSame(t *testing.T) {
 		{"trigger delete nightly", "trigger=nightly"},
 	} {
 		words := strings.Fields(test.args)
-		verb := ops.Find(strings.Join(words[:2], " "))
+		verb := verbs.Find(strings.Join(words[:2], " "))
 		form, err := url.ParseQuery(test.form)
 		s.must(err)
 		call := verb.Call()
@@ -119,7 +120,7 @@ func TestPreviewsAreTheSame(t *testing.T) {
 }
 
 // saidBy returns the sentences of a change that its previews have. Those of servers have the sentences of each server.
-func saidBy(c *ops.Change) (list []string) {
+func saidBy(c *verbs.Change) (list []string) {
 	list = append(list, c.Warnings...)
 	if len(c.Scenarios) == 0 {
 		list = append(list, c.Says...)
@@ -187,7 +188,7 @@ func TestYesAnswersTheQuestionAlone(t *testing.T) {
 		}
 		s.run(args)
 	}
-	for _, v := range ops.Verbs() {
+	for _, v := range verbs.All() {
 		if _, ok := asked[v.Name]; !ok {
 			t.Errorf("no change of the verb %s was tried", v.Name)
 		}
@@ -199,8 +200,8 @@ func TestYesAnswersTheQuestionAlone(t *testing.T) {
 }
 
 // verbOf returns the verb of a command line: the one of the longest name.
-func verbOf(args string) (found *ops.Verb) {
-	for _, v := range ops.Verbs() {
+func verbOf(args string) (found *verbs.Verb) {
+	for _, v := range verbs.All() {
 		if strings.HasPrefix(args+" ", v.Name+" ") && (found == nil || len(v.Name) > len(found.Name)) {
 			found = v
 		}

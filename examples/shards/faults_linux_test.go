@@ -23,6 +23,7 @@ import (
 	"github.com/dutyrota/rota/internal/proctest"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -374,7 +375,7 @@ func (s *stage) splitRoster() {
 	s.until("all workers have queues in the standby", func() bool { return s.own(s.live) })
 	if s.fenced() > s.number(`SELECT MAX(epoch) FROM schedule_queue`) {
 		// The standby has raised its epochs before the primary did. The second time the workers wait for an operator.
-		change, err := ops.AckLoss{}.Prepare(s.t.Context(), ops.New(s.c))
+		change, err := verbs.AckLoss{}.Prepare(s.t.Context(), ops.New(s.c))
 		s.must(err)
 		_, err = change.Do(s.t.Context(), "test")
 		s.must(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/ops/doctor"
+	"github.com/dutyrota/rota/ops/verbs"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -201,7 +202,7 @@ func blockOfBadItems(s *stage) {
 		s.t.Errorf("%d healthy items are dead", n)
 	}
 	s.exec(`INSERT INTO cures (id) VALUES (1)`)
-	change, err := ops.RetryItems{ItemChoice: ops.ItemChoice{TaskType: taskType, All: true}}.Prepare(s.t.Context(), ops.New(s.c))
+	change, err := verbs.RetryItems{ItemChoice: verbs.ItemChoice{TaskType: taskType, All: true}}.Prepare(s.t.Context(), ops.New(s.c))
 	s.must(err)
 	_, err = change.Do(s.t.Context(), "test")
 	s.must(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 )
 
 // dataScenarios have the items in data databases, and the fence too (F11). The data databases of a play on PostgreSQL
@@ -417,7 +418,7 @@ func (s *scene) fenced() (epoch int) {
 // acknowledgeLoss acknowledges the loss of history as an operator does.
 func (s *scene) acknowledgeLoss() {
 	s.t.Helper()
-	change, err := ops.AckLoss{}.Prepare(s.t.Context(), ops.New(s.c))
+	change, err := verbs.AckLoss{}.Prepare(s.t.Context(), ops.New(s.c))
 	s.must(err)
 	_, err = change.Do(s.t.Context(), "test")
 	s.must(err)

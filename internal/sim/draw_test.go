@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -20,7 +20,7 @@ type drawing struct {
 	h      *history
 	length time.Duration
 	kinds  map[string]bool
-	verbs  []*ops.Verb
+	verbs  []*verbs.Verb
 	edit   string // a setting
 	graph  bool   // most tasks work in runs, and some after others
 }
@@ -67,7 +67,7 @@ func draw(seed uint64) *history {
 // drawVerbs draws which verbs the history has: some of all, or all of one noun, such as run.
 func (d *drawing) drawVerbs() {
 	part := []int{6, 20, 33}[d.IntN(3)] // of the verbs, in percent
-	all := slices.DeleteFunc(slices.Clone(ops.Verbs()), func(v *ops.Verb) bool { return unplayed[v.Name] != "" })
+	all := slices.DeleteFunc(slices.Clone(verbs.All()), func(v *verbs.Verb) bool { return unplayed[v.Name] != "" })
 	noun := ""
 	if d.maybe(40) {
 		noun = nounOf(all[d.IntN(len(all))])
@@ -80,7 +80,7 @@ func (d *drawing) drawVerbs() {
 }
 
 // nounOf returns the first word of a verb.
-func nounOf(v *ops.Verb) string {
+func nounOf(v *verbs.Verb) string {
 	noun, _, _ := strings.Cut(v.Name, " ")
 	return noun
 }
@@ -424,7 +424,7 @@ var settings = []string{
 }
 
 // verb draws a call of a verb. Nil: it needs what the drawing does not know.
-func (d *drawing) verb(v *ops.Verb) []string {
+func (d *drawing) verb(v *verbs.Verb) []string {
 	words := []string{"verb", strings.ReplaceAll(v.Name, " ", "_")}
 	setting := false
 	for _, a := range v.Args {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 )
 
 // pairs counts how often two features have been in one history: options of tasks, kinds of steps and verbs.
@@ -91,7 +91,7 @@ func allFeatures() []string {
 	for _, word := range optional {
 		list = append(list, optionOf(word))
 	}
-	for _, v := range ops.Verbs() {
+	for _, v := range verbs.All() {
 		if unplayed[v.Name] == "" {
 			list = append(list, v.Name)
 		}

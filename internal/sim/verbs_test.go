@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -27,7 +28,7 @@ func (w *world) operate(words ...string) (said string, err error) {
 
 // operateIn calls a verb in an environment.
 func (w *world) operateIn(env string, words ...string) (said string, err error) {
-	verb := ops.Find(strings.ReplaceAll(words[0], "_", " "))
+	verb := verbs.Find(strings.ReplaceAll(words[0], "_", " "))
 	if verb == nil {
 		return "", fmt.Errorf("there is no verb %s", words[0])
 	}
@@ -57,13 +58,13 @@ func (w *world) operateIn(env string, words ...string) (said string, err error) 
 	return fmt.Sprint(done, err), nil
 }
 
-func argument(v *ops.Verb, name string) (ops.Arg, error) {
+func argument(v *verbs.Verb, name string) (verbs.Arg, error) {
 	for _, a := range v.Args {
 		if a.Name == name {
 			return a, nil
 		}
 	}
-	return ops.Arg{}, fmt.Errorf("verb %s has no argument %s", v.Name, name)
+	return verbs.Arg{}, fmt.Errorf("verb %s has no argument %s", v.Name, name)
 }
 
 // pick returns one of the things that an argument can name.

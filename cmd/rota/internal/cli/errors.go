@@ -8,6 +8,7 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/redact"
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -26,7 +27,7 @@ func Usage(err error) error { return UsageError{err} }
 func (e UsageError) Unwrap() error { return e.error }
 
 // usageErrors are the errors that only another command line can avoid.
-var usageErrors = []error{ops.ErrOtherTask, runs.ErrBackfillRange, ops.ErrChoice}
+var usageErrors = []error{ops.ErrOtherTask, runs.ErrBackfillRange, verbs.ErrChoice}
 
 // Report writes an error to stderr, one line per error, and returns the exit code.
 func Report(err error, stderr io.Writer) int {
@@ -56,7 +57,7 @@ var hints = []struct {
 	err  error
 	hint string
 }{
-	{ops.ErrUnknownItem, " (see rota item list)"},
+	{verbs.ErrUnknownItem, " (see rota item list)"},
 	{ops.ErrUnknownServer, " (see rota worker list)"},
 	{runs.ErrNoRunOrTask, " (see rota run list)"},
 	{runs.ErrNoRunYet, " (see rota run submit)"},

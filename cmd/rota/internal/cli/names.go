@@ -10,6 +10,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -153,7 +154,7 @@ func described(id, taskType, state, when string) string {
 func listTriggers(ctx context.Context, c *ops.Client, _ []string) ([]string, error) {
 	triggers, err := c.Triggers().List(ctx, runs.TriggerFilter{})
 	return texts(triggers, func(t runs.TriggerRecord) string {
-		return fmt.Sprintf("%s\t%s, %s", t.Name, t.Target, ops.ScheduleText(t.Trigger))
+		return fmt.Sprintf("%s\t%s, %s", t.Name, t.Target, verbs.ScheduleText(t.Trigger))
 	}), err
 }
 

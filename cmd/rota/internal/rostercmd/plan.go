@@ -10,6 +10,7 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 )
 
 // maxAdd is beyond any roster.
@@ -100,7 +101,7 @@ func weightsOf(ctx context.Context, c *ops.Client, taskType string, texts []stri
 		if !ok {
 			return nil, cli.Usage(fmt.Errorf("--weight (%s) must be WORKER=WEIGHT", text))
 		}
-		weight, err := ops.ParseWeight(number)
+		weight, err := verbs.ParseWeight(number)
 		if err != nil {
 			return nil, cli.Usage(fmt.Errorf("--weight (%s): %w", text, err))
 		}

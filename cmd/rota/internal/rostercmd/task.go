@@ -18,6 +18,7 @@ import (
 	"github.com/dutyrota/rota/internal/records"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/ops/doctor"
+	"github.com/dutyrota/rota/ops/verbs"
 )
 
 func newTaskListCommand() *cobra.Command {
@@ -192,7 +193,7 @@ func newTaskApplyCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		a := v.Call.Operation().(ops.ApplyTasks)
+		a := v.Call.Operation().(verbs.ApplyTasks)
 		a.Tasks = cli.SettingsOf(file.Tasks)
 		v.Call = v.Call.Verb.CallOf(a)
 		return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/records"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -185,7 +186,7 @@ func backfillTimes(b runs.BackfillRecord) []string {
 
 // rangeText says which slots the backfill has, and how it makes their runs.
 func rangeText(b runs.BackfillRecord) string {
-	schedule := ops.ScheduleText(runs.Trigger{Kind: b.Kind, Expression: b.Expression, TimeZone: b.TimeZone})
+	schedule := verbs.ScheduleText(runs.Trigger{Kind: b.Kind, Expression: b.Expression, TimeZone: b.TimeZone})
 	list := []string{
 		"slots of trigger " + b.Trigger + " (" + schedule + ") from " + cli.TimeText(b.From) + " to " + cli.TimeText(b.To),
 		fmt.Sprintf("parallel %d, priority %d", b.Parallel, b.Priority),

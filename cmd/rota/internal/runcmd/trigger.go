@@ -9,13 +9,14 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/verbcmd"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 	"github.com/dutyrota/rota/runs"
 )
 
 // newTriggerFireCommand makes the command whose exit code is 1 if the run that the trigger has made is SKIPPED.
 func newTriggerFireCommand() *cobra.Command {
 	v := verbcmd.New("trigger fire")
-	v.After = func(ctx context.Context, c *ops.Client, done []ops.Done) error {
+	v.After = func(ctx context.Context, c *ops.Client, done []verbs.Done) error {
 		r, err := c.Runs().Get(ctx, done[0].ID)
 		if err == nil && r.State == runs.Skipped {
 			err = endError(r.Run)
@@ -53,7 +54,7 @@ func triggerRow(t runs.TriggerRecord) cli.Row {
 		cli.Text("TRIGGER", t.Name),
 		cli.Text("TASK", t.Target),
 		cli.State("STATUS", t.Status),
-		cli.Long("SCHEDULE", ops.ScheduleText(t.Trigger)).Drop(4),
+		cli.Long("SCHEDULE", verbs.ScheduleText(t.Trigger)).Drop(4),
 		cli.Text("NEXT", nextFire(t)).Right(),
 		cli.Relative("PREVIOUS", t.Now, t.PrevFireAt).Drop(1),
 		cli.Figure("FIRED", t.Fires).Drop(3),

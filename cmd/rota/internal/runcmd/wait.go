@@ -13,6 +13,7 @@ import (
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/records"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -21,7 +22,7 @@ func newRunSubmitCommand() *cobra.Command {
 	v := verbcmd.New("run submit")
 	cmd := v.Command()
 	wait := cmd.Flags().Bool("wait", false, "wait for the end of the run and show its progress on stderr")
-	v.After = func(ctx context.Context, c *ops.Client, done []ops.Done) error {
+	v.After = func(ctx context.Context, c *ops.Client, done []verbs.Done) error {
 		if !*wait {
 			return nil
 		}

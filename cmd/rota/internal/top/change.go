@@ -13,18 +13,19 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/verbcmd"
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 )
 
 // question is a change that a person is asked to confirm, in a pane of its own.
 type question struct {
-	change *ops.Change // nil: there is none yet, or it was done
+	change *verbs.Change // nil: there is none yet, or it was done
 }
 
 // waits reports whether the question waits for its answer.
 func (q *question) waits() bool { return q.change != nil }
 
 // operation returns what a key does to an object, by the state that the object has now.
-type operation func(ctx context.Context, c *ops.Client, o object) (ops.Operation, error)
+type operation func(ctx context.Context, c *ops.Client, o object) (verbs.Operation, error)
 
 // The errors of keys that do not fit the row.
 var (
@@ -33,7 +34,7 @@ var (
 )
 
 // pauseOrResume pauses a task type, or resumes a paused one.
-func pauseOrResume(ctx context.Context, c *ops.Client, o object) (ops.Operation, error) {
+func pauseOrResume(ctx context.Context, c *ops.Client, o object) (verbs.Operation, error) {
 	if o.task == "" {
 		return nil, errNoTask
 	}
@@ -42,13 +43,13 @@ func pauseOrResume(ctx context.Context, c *ops.Client, o object) (ops.Operation,
 		return nil, err
 	}
 	if tasks[0].Paused {
-		return ops.ResumeTask{TaskType: o.task}, nil
+		return verbs.ResumeTask{TaskType: o.task}, nil
 	}
-	return ops.PauseTask{TaskType: o.task}, nil
+	return verbs.PauseTask{TaskType: o.task}, nil
 }
 
 // drainOrResume drains a server, or resumes one that may own no queues.
-func drainOrResume(ctx context.Context, c *ops.Client, o object) (ops.Operation, error) {
+func drainOrResume(ctx context.Context, c *ops.Client, o object) (verbs.Operation, error) {
 	if o.server == "" {
 		return nil, errNoServer
 	}
@@ -57,14 +58,14 @@ func drainOrResume(ctx context.Context, c *ops.Client, o object) (ops.Operation,
 		return nil, err
 	}
 	if s := servers[0].State; s == ops.StatePaused || s == ops.StateDraining {
-		return ops.ResumeServers{Servers: []string{o.server}}, nil
+		return verbs.ResumeServers{Servers: []string{o.server}}, nil
 	}
-	return ops.DrainServers{Servers: []string{o.server}}, nil
+	return verbs.DrainServers{Servers: []string{o.server}}, nil
 }
 
 // prepared is a change with the moves of queues that it causes.
 type prepared struct {
-	*ops.Change
+	*verbs.Change
 	plans []ops.Preview
 }
 

@@ -22,12 +22,13 @@ import (
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/records"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 	"github.com/dutyrota/rota/runs"
 )
 
 // Verb is one run of the command of a verb.
 type Verb struct {
-	Call   *ops.Call
+	Call   *verbs.Call
 	out    cli.Output
 	dryRun bool
 	yes    bool
@@ -35,11 +36,11 @@ type Verb struct {
 	// Before completes the call with what is not in the command line; nil if it is all there.
 	Before func() error
 	// After looks at what was done; nil if nothing is left to do.
-	After func(ctx context.Context, c *ops.Client, done []ops.Done) error
+	After func(ctx context.Context, c *ops.Client, done []verbs.Done) error
 }
 
 // New returns the verb of that name, such as "worker pause".
-func New(name string) *Verb { return &Verb{Call: ops.Find(name).Call()} }
+func New(name string) *Verb { return &Verb{Call: verbs.Find(name).Call()} }
 
 // Group makes a command of other commands, with those of the verbs that begin with its name.
 func Group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
@@ -51,7 +52,7 @@ func Group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 // AddVerbs adds the verbs of a group that cmd does not have yet: "worker pause" of the group "worker" is the command
 // pause.
 func AddVerbs(cmd *cobra.Command, group string) {
-	for _, v := range ops.Verbs() {
+	for _, v := range verbs.All() {
 		word, found := strings.CutPrefix(v.Name, group+" ")
 		known := slices.ContainsFunc(cmd.Commands(), func(c *cobra.Command) bool { return c.Name() == word })
 		if found && !known && !strings.Contains(word, " ") {
@@ -98,7 +99,7 @@ func (v *Verb) Command() *cobra.Command {
 }
 
 // help returns the help of a verb: what it does and its effect, as the console says it, then the rest.
-func help(v *ops.Verb) string {
+func help(v *verbs.Verb) string {
 	if v.Effect == "" {
 		return v.Help
 	}
@@ -130,7 +131,7 @@ func (v *Verb) assign(words []string) error {
 	assigned := map[string]bool{}
 	for _, word := range words {
 		key, value, found := strings.Cut(word, "=")
-		i := slices.IndexFunc(v.Call.Verb.Args, func(a ops.Arg) bool { return a.Key == key })
+		i := slices.IndexFunc(v.Call.Verb.Args, func(a verbs.Arg) bool { return a.Key == key })
 		switch {
 		case !found:
 			return fmt.Errorf("%s: must be setting=value", word)
@@ -174,7 +175,7 @@ func (v *Verb) run(ctx context.Context, cmd *cobra.Command, c *ops.Client) error
 		}
 	}
 	progress := cli.NewProgress(cmd.ErrOrStderr())
-	change.Step = func(d ops.Done) bool {
+	change.Step = func(d verbs.Done) bool {
 		progress.Show(d.String(), d.Step, d.Steps)
 		return false
 	}
@@ -190,10 +191,10 @@ func (v *Verb) run(ctx context.Context, cmd *cobra.Command, c *ops.Client) error
 }
 
 // show writes what would be done.
-func (v *Verb) show(cmd *cobra.Command, change *ops.Change) error {
+func (v *Verb) show(cmd *cobra.Command, change *verbs.Change) error {
 	return v.write(cmd, change, change.Records(), func(s cli.Screen) string {
 		text := PreviewText(s, change)
-		if slices.ContainsFunc(change.Objects, func(o ops.Object) bool { return len(o.Differences) > 0 }) {
+		if slices.ContainsFunc(change.Objects, func(o verbs.Object) bool { return len(o.Differences) > 0 }) {
 			text += "\nNothing was written."
 		}
 		return text
@@ -201,7 +202,7 @@ func (v *Verb) show(cmd *cobra.Command, change *ops.Change) error {
 }
 
 // PreviewText says what a change would do.
-func PreviewText(s cli.Screen, change *ops.Change) string {
+func PreviewText(s cli.Screen, change *verbs.Change) string {
 	var lines []string
 	for _, o := range change.Objects {
 		if len(o.Differences) > 0 {
@@ -230,7 +231,7 @@ func PreviewText(s cli.Screen, change *ops.Change) string {
 }
 
 // differencesText shows how an object changes, and what that causes.
-func differencesText(s cli.Screen, o ops.Object) []string {
+func differencesText(s cli.Screen, o verbs.Object) []string {
 	lines := []string{escape.Text(o.Name) + ":", o.Diff()}
 	for _, says := range o.Says {
 		lines = append(lines, s.Wrap(says))
@@ -239,7 +240,7 @@ func differencesText(s cli.Screen, o ops.Object) []string {
 }
 
 // report writes what was done.
-func (v *Verb) report(cmd *cobra.Command, change *ops.Change, done []ops.Done) error {
+func (v *Verb) report(cmd *cobra.Command, change *verbs.Change, done []verbs.Done) error {
 	if len(done) == 0 {
 		return nil
 	}
@@ -264,7 +265,7 @@ func (v *Verb) report(cmd *cobra.Command, change *ops.Change, done []ops.Done) e
 }
 
 // slotLines shows the next slots of a trigger in its time zone.
-func slotLines(change *ops.Change) (lines []string) {
+func slotLines(change *verbs.Change) (lines []string) {
 	slots := change.Objects[0].Slots
 	switch {
 	case slots == nil:
@@ -281,7 +282,7 @@ func slotLines(change *ops.Change) (lines []string) {
 }
 
 // write writes one record as an object, and a list if the verb takes a name that stands for several objects.
-func (v *Verb) write(cmd *cobra.Command, change *ops.Change, list []records.Object,
+func (v *Verb) write(cmd *cobra.Command, change *verbs.Change, list []records.Object,
 	text func(cli.Screen) string,
 ) error {
 	r := cli.Result{Records: list, Text: text}
@@ -293,8 +294,8 @@ func (v *Verb) write(cmd *cobra.Command, change *ops.Change, list []records.Obje
 
 // argFlag is a flag that sets an argument of a call.
 type argFlag struct {
-	call *ops.Call
-	arg  ops.Arg
+	call *verbs.Call
+	arg  verbs.Arg
 }
 
 // Set implements pflag.Value.
@@ -320,7 +321,7 @@ func (f argFlag) Type() string {
 }
 
 // helpOf returns the help of a flag, with the values that it can have.
-func helpOf(a ops.Arg) string {
+func helpOf(a verbs.Arg) string {
 	if len(a.Choices) == 0 {
 		return a.Help
 	}
@@ -328,7 +329,7 @@ func helpOf(a ops.Arg) string {
 }
 
 // listed returns the lister of the values that an argument can have; it lists none if they are not known.
-func listed(a ops.Arg) cli.Lister {
+func listed(a verbs.Arg) cli.Lister {
 	switch {
 	case a.Key != "":
 		return cli.Names("setting")

@@ -1,4 +1,4 @@
-package ops_test
+package verbs_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -35,7 +36,7 @@ func TestTriggersThatWereOvertaken(t *testing.T) {
 		}
 		do := func(verb string, meanwhile func()) error {
 			t.Helper()
-			call := ops.Find(verb).Call()
+			call := verbs.Find(verb).Call()
 			if err := call.Set(call.Verb.Args[0], "two"); err != nil {
 				t.Fatal(err)
 			}

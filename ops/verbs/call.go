@@ -1,4 +1,4 @@
-package ops
+package verbs
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/human"
+	"github.com/dutyrota/rota/ops"
 )
 
 // Call is a verb with values for its arguments, as texts of a command line or of a form. Its methods must not be called
@@ -40,7 +41,7 @@ func (c *Call) Operation() Operation { return c.args.Interface().(Operation) }
 
 // Current fills in the values in force for the arguments that the call lacks, if the form of its verb begins with these
 // values.
-func (c *Call) Current(ctx context.Context, center *Client) (*Call, error) {
+func (c *Call) Current(ctx context.Context, center *ops.Client) (*Call, error) {
 	e, ok := c.Operation().(editor)
 	if !ok {
 		return c, nil
@@ -100,7 +101,7 @@ func (c *Call) Values(a Arg) []string {
 }
 
 // Prepare returns what the call would do.
-func (c *Call) Prepare(ctx context.Context, center *Client) (*Change, error) {
+func (c *Call) Prepare(ctx context.Context, center *ops.Client) (*Change, error) {
 	change, err := c.Operation().Prepare(ctx, center)
 	if change != nil {
 		change.args = c.args.Interface()

@@ -1,4 +1,4 @@
-package ops
+package verbs
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // Right is a right that a person needs in order to use a verb.
@@ -23,14 +24,14 @@ const (
 // writes nothing. If only values are missing or wrong, and what they are for is found, Prepare returns a change with a
 // title and task types together with the error, so that a form can ask for the values.
 type Operation interface {
-	Prepare(ctx context.Context, c *Client) (*Change, error)
+	Prepare(ctx context.Context, c *ops.Client) (*Change, error)
 }
 
 // editor is an operation whose form begins with the values in force.
 type editor interface {
 	Operation
 	// Current returns the operation with the values in force for the arguments that it lacks.
-	Current(ctx context.Context, c *Client) (Operation, error)
+	Current(ctx context.Context, c *ops.Client) (Operation, error)
 }
 
 // Verb is a thing that an operator can do.
@@ -145,10 +146,10 @@ func settingArgs(a Arg) (args []Arg) {
 	return args
 }
 
-// Verbs returns all verbs, grouped by what they change.
-func Verbs() []*Verb { return verbs }
+// All returns all verbs, grouped by what they change.
+func All() []*Verb { return all }
 
-var verbs = []*Verb{
+var all = []*Verb{
 	pauseTask, resumeTask, wakeTask, setTask, applyTasks, deleteTask,
 	addQueue, removeQueue, splitQueue, mergeQueues, setQueue, pinQueue, unpinQueue,
 	pauseServers, resumeServers, drainServers, weighServers,
@@ -161,7 +162,7 @@ var verbs = []*Verb{
 
 // Find returns the verb with a name, nil if there is none.
 func Find(name string) *Verb {
-	for _, v := range verbs {
+	for _, v := range all {
 		if v.Name == name {
 			return v
 		}

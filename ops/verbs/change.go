@@ -1,4 +1,4 @@
-package ops
+package verbs
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/records"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -38,8 +39,8 @@ type Change struct {
 	// Everywhere says that the change holds in all environments of the database: the right is needed in each of them.
 	Everywhere bool
 
-	// Scenarios are the changes of servers, by task type, whose moves [Queues.Plan] shows before.
-	Scenarios map[string]Scenario
+	// Scenarios are the changes of servers, by task type, whose moves [ops.Queues.Plan] shows before.
+	Scenarios map[string]ops.Scenario
 
 	// Step is called between two steps of a change of many things, with what was done so far, by the goroutine that
 	// called Do. If it returns true, the change stops, and [Done.Rest] is what is left. Defaults to going on.
@@ -257,6 +258,6 @@ func done(do func(ctx context.Context, actor string) error) func(context.Context
 }
 
 // inEnvironment returns how people see an object of an environment.
-func inEnvironment(c *Client, name string) string {
+func inEnvironment(c *ops.Client, name string) string {
 	return fmt.Sprintf("%s$%s", name, c.OwnSign())
 }

@@ -1,4 +1,4 @@
-package ops
+package verbs
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/records"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -62,7 +63,7 @@ slot. A later change of the trigger does not change the backfill.`,
 })
 
 // Prepare implements Operation.
-func (a StartBackfill) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a StartBackfill) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	t, err := readTask(ctx, c, a.TaskType)
 	if err != nil {
 		return nil, err
@@ -104,7 +105,7 @@ func (a StartBackfill) Prepare(ctx context.Context, c *Client) (*Change, error) 
 }
 
 // zone returns the time zone of the trigger. It returns UTC if there is none, or several: the backfill is then refused.
-func (a StartBackfill) zone(ctx context.Context, c *Client) (*time.Location, error) {
+func (a StartBackfill) zone(ctx context.Context, c *ops.Client) (*time.Location, error) {
 	list, err := c.Triggers().List(ctx, runs.TriggerFilter{Name: a.Trigger, Target: a.TaskType})
 	if err != nil || len(list) != 1 {
 		return time.UTC, err
@@ -170,7 +171,7 @@ var pauseBackfill = verb[PauseBackfill](Verb{
 })
 
 // Prepare implements Operation.
-func (a PauseBackfill) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a PauseBackfill) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	return backfillChange(ctx, c, a.Backfill, pauseBackfill, "paused", "the runs that it has made go on",
 		pausing[*runs.Backfills](true))
 }
@@ -189,7 +190,7 @@ var resumeBackfill = verb[ResumeBackfill](Verb{
 })
 
 // Prepare implements Operation.
-func (a ResumeBackfill) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a ResumeBackfill) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	return backfillChange(ctx, c, a.Backfill, resumeBackfill, "resumed", "", pausing[*runs.Backfills](false))
 }
 
@@ -211,18 +212,18 @@ reruns the cancelled runs.
 })
 
 // Prepare implements Operation.
-func (a CancelBackfill) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a CancelBackfill) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	return backfillChange(ctx, c, a.Backfill, cancelBackfill, "cancelled", "", (*runs.Backfills).Cancel)
 }
 
 func backfillChange(
-	ctx context.Context, c *Client, name string, v *Verb, past, effect string,
+	ctx context.Context, c *ops.Client, name string, v *Verb, past, effect string,
 	do func(b *runs.Backfills, ctx context.Context, id, actor string) error,
 ) (*Change, error) {
 	if name == "" {
 		return nil, missing("the backfill")
 	}
-	b, err := FindBackfill(ctx, c, name)
+	b, err := ops.FindBackfill(ctx, c, name)
 	if err != nil {
 		return nil, err
 	}

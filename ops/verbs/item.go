@@ -1,4 +1,4 @@
-package ops
+package verbs
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/records"
+	"github.com/dutyrota/rota/ops"
 )
 
 // ItemChoice says which failed items of a task type a verb changes: those of the keys, or all that match.
@@ -41,7 +42,7 @@ var retryItems = verb[RetryItems](Verb{
 })
 
 // Prepare implements Operation.
-func (a RetryItems) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a RetryItems) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	change, err := itemVerb{
 		Verb: retryItems, past: "retried", do: c.Items().Retry,
 		rest: func(left ItemChoice) Operation { return RetryItems{left} },
@@ -70,7 +71,7 @@ var dropItems = verb[DropItems](Verb{
 })
 
 // Prepare implements Operation.
-func (a DropItems) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a DropItems) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	change, err := itemVerb{
 		Verb: dropItems, past: "dropped", do: c.Items().Drop,
 		rest: func(left ItemChoice) Operation { return DropItems{left} },
@@ -89,7 +90,7 @@ type itemVerb struct {
 	rest func(left ItemChoice) Operation
 }
 
-func (v itemVerb) prepare(ctx context.Context, c *Client, a ItemChoice) (*Change, error) {
+func (v itemVerb) prepare(ctx context.Context, c *ops.Client, a ItemChoice) (*Change, error) {
 	t, err := readTask(ctx, c, a.TaskType)
 	if err == nil && a.All == (len(a.Keys) > 0) {
 		err = ErrChoice
@@ -130,13 +131,13 @@ func (v itemVerb) prepare(ctx context.Context, c *Client, a ItemChoice) (*Change
 }
 
 // countedIn returns about how many items changeAll examines; 0 if the counts of the task type do not tell.
-func (a ItemChoice) countedIn(t TaskRecord) int64 {
+func (a ItemChoice) countedIn(t ops.TaskRecord) int64 {
 	switch {
 	case a.Queue != "" || a.OrderKey != "":
 		return 0
 	case a.State == "":
 		return t.DeadItems + t.RetryItems
-	case a.State == ItemDead:
+	case a.State == ops.ItemDead:
 		return t.DeadItems
 	}
 	return 0
@@ -144,9 +145,9 @@ func (a ItemChoice) countedIn(t TaskRecord) int64 {
 
 // changeAll changes all items that match, page by page. It stops between two pages if the step says so.
 func (v itemVerb) changeAll(
-	ctx context.Context, c *Client, a ItemChoice, total int64, step func(Done) bool, actor string,
+	ctx context.Context, c *ops.Client, a ItemChoice, total int64, step func(Done) bool, actor string,
 ) (Done, error) {
-	filter := ItemFilter{TaskType: a.TaskType, QueueID: a.Queue, State: a.State, OrderKey: a.OrderKey}
+	filter := ops.ItemFilter{TaskType: a.TaskType, QueueID: a.Queue, State: a.State, OrderKey: a.OrderKey}
 	for {
 		page, next, err := c.Items().Page(ctx, filter, a.After)
 		var keys []string
@@ -180,7 +181,7 @@ func (v itemVerb) changeAll(
 }
 
 // done says how many items were changed.
-func (v itemVerb) done(c *Client, a ItemChoice, n int) Done {
+func (v itemVerb) done(c *ops.Client, a ItemChoice, n int) Done {
 	return Done{
 		Object: inEnvironment(c, a.TaskType), Text: human.Count(n, "failed item", "failed items") + " " + v.past,
 		Record: records.Object{records.M("items", n)}, some: n > 0,
@@ -210,7 +211,7 @@ func (a ItemChoice) allOf(name string) string {
 }
 
 // Matches reports whether the keys and the error of an item are such as the choice says.
-func (a ItemChoice) Matches(i ItemRecord) bool {
-	return (a.Error == "" || ErrorKind(i.LastError) == a.Error) &&
+func (a ItemChoice) Matches(i ops.ItemRecord) bool {
+	return (a.Error == "" || ops.ErrorKind(i.LastError) == a.Error) &&
 		(strings.Contains(i.ItemKey, a.Text) || strings.Contains(i.OrderKey, a.Text) || strings.Contains(i.LastError, a.Text))
 }

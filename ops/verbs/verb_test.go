@@ -1,4 +1,4 @@
-package ops_test
+package verbs_test
 
 import (
 	"errors"
@@ -6,19 +6,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 )
 
 // Each verb has what its command and its form need, and each name stands for one verb.
 func TestVerbs(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, v := range ops.Verbs() {
-		if seen[v.Name] || ops.Find(v.Name) != v {
+	for _, v := range verbs.All() {
+		if seen[v.Name] || verbs.Find(v.Name) != v {
 			t.Errorf("%s is not the only verb of its name", v.Name)
 		}
 		seen[v.Name] = true
-		if v.Short == "" || v.Example == "" || v.Right != ops.RightOperate && v.Right != ops.RightChange {
+		if v.Short == "" || v.Example == "" || v.Right != verbs.RightOperate && v.Right != verbs.RightChange {
 			t.Errorf("%s lacks a text or its right: %+v", v.Name, v)
 		}
 		if v.NoPage == "" && (len(v.Args) == 0 || !v.Args[0].Required()) {
@@ -31,7 +31,7 @@ func TestVerbs(t *testing.T) {
 			}
 		}
 	}
-	if ops.Find("worker paint") != nil {
+	if verbs.Find("worker paint") != nil {
 		t.Error("there is a verb that nobody has defined")
 	}
 }
@@ -39,8 +39,8 @@ func TestVerbs(t *testing.T) {
 // A call takes its arguments as texts, and refuses those of another kind with their name, value and rule.
 func TestCallArguments(t *testing.T) {
 	t.Parallel()
-	call := ops.Find("worker drain").Call()
-	args := map[string]ops.Arg{}
+	call := verbs.Find("worker drain").Call()
+	args := map[string]verbs.Arg{}
 	for _, a := range call.Verb.Args {
 		args[a.Name] = a
 	}
@@ -72,11 +72,11 @@ func TestCallArguments(t *testing.T) {
 // A call without what it changes is refused before the database is asked.
 func TestCallWithoutObject(t *testing.T) {
 	t.Parallel()
-	for _, v := range ops.Verbs() {
+	for _, v := range verbs.All() {
 		if len(v.Args) == 0 {
 			continue // it is about the whole roster
 		}
-		if change, err := v.Call().Prepare(t.Context(), nil); change != nil && change.Objects != nil || !errors.Is(err, ops.ErrMissing) {
+		if change, err := v.Call().Prepare(t.Context(), nil); change != nil && change.Objects != nil || !errors.Is(err, verbs.ErrMissing) {
 			t.Errorf("%s without arguments: %v, %v", v.Name, change, err)
 		}
 	}

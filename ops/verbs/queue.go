@@ -1,4 +1,4 @@
-package ops
+package verbs
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 // AddQueue adds a named queue, or cancels its removal.
@@ -27,7 +28,7 @@ var addQueue = verb[AddQueue](Verb{
 })
 
 // Prepare implements Operation.
-func (a AddQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a AddQueue) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	err := requireNames(ctx, c, a.TaskType)
 	if err == nil && a.Queue != "" {
 		err = requireDatabase(ctx, c, a.TaskType, a.Queue)
@@ -46,7 +47,7 @@ func (a AddQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 }
 
 // requireDatabase returns an error if the setting database says nothing about a queue: nobody could work it.
-func requireDatabase(ctx context.Context, c *Client, taskType, queue string) error {
+func requireDatabase(ctx context.Context, c *ops.Client, taskType, queue string) error {
 	s, err := c.Tasks().Settings(ctx, taskType)
 	if err != nil {
 		return err
@@ -72,7 +73,7 @@ var removeQueue = verb[RemoveQueue](Verb{
 })
 
 // Prepare implements Operation.
-func (a RemoveQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a RemoveQueue) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	err := requireNames(ctx, c, a.TaskType)
 	if err == nil {
 		err = given("the queue", a.Queue)
@@ -113,7 +114,7 @@ The present total withdraws a split or a merge that has not happened yet.
 })
 
 // Prepare implements Operation.
-func (a SplitQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a SplitQueue) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	q, total, err := numberedQueue(ctx, c, a.TaskType, a.Queue)
 	if err != nil {
 		return nil, err
@@ -157,7 +158,7 @@ Their cursors, parameters and pins must be the same.`,
 })
 
 // Prepare implements Operation.
-func (a MergeQueues) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a MergeQueues) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	q, total, err := numberedQueue(ctx, c, a.TaskType, a.Queue)
 	if err != nil {
 		return nil, err
@@ -169,7 +170,7 @@ func (a MergeQueues) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		err = fmt.Errorf("total (%d) must be a divisor of the queue's total, %d, and less", a.Total, total)
 		return resizeChange(c, a.TaskType, q, a.Total, "Merge %s", ""), err
 	}
-	all, err := c.Queues().List(ctx, QueueFilter{TaskType: a.TaskType})
+	all, err := c.Queues().List(ctx, ops.QueueFilter{TaskType: a.TaskType})
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +187,7 @@ func (a MergeQueues) Prepare(ctx context.Context, c *Client) (*Change, error) {
 }
 
 // numberedQueue returns a queue and its total. It returns an error if the queue has a name.
-func numberedQueue(ctx context.Context, c *Client, taskType, queue string) (QueueRecord, int, error) {
+func numberedQueue(ctx context.Context, c *ops.Client, taskType, queue string) (ops.QueueRecord, int, error) {
 	q, err := readQueue(ctx, c, taskType, queue)
 	if err != nil {
 		return q, 0, err
@@ -203,7 +204,9 @@ func numberedQueue(ctx context.Context, c *Client, taskType, queue string) (Queu
 }
 
 // resizeChange is a split or a merge.
-func resizeChange(c *Client, taskType string, q QueueRecord, total int, title, past string, says ...string) *Change {
+func resizeChange(
+	c *ops.Client, taskType string, q ops.QueueRecord, total int, title, past string, says ...string,
+) *Change {
 	change := queueChange(c, taskType, q.QueueID, title, Change{Says: says}, past,
 		func(ctx context.Context, actor string) error {
 			return c.Roster().Operator(actor).Resize(ctx, taskType, q.QueueID, total)
@@ -235,7 +238,7 @@ A numbered queue loses its pin when "rota task apply" makes the queues fewer.`,
 })
 
 // Prepare implements Operation.
-func (a PinQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a PinQueue) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	q, err := readQueue(ctx, c, a.TaskType, a.Queue)
 	if err != nil {
 		return nil, err
@@ -273,7 +276,7 @@ type: queue_rate_per_second and queue_max_in_flight.`,
 })
 
 // Prepare implements Operation.
-func (a SetQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a SetQueue) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	q, err := readQueue(ctx, c, a.TaskType, a.Queue)
 	if err != nil {
 		return nil, err
@@ -337,7 +340,7 @@ var unpinQueue = verb[UnpinQueue](Verb{
 })
 
 // Prepare implements Operation.
-func (a UnpinQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a UnpinQueue) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	if _, err := readQueue(ctx, c, a.TaskType, a.Queue); err != nil {
 		return nil, err
 	}
@@ -350,7 +353,7 @@ func (a UnpinQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 
 // queueChange completes a change of one queue.
 func queueChange(
-	c *Client, taskType, queue, title string, change Change, past string,
+	c *ops.Client, taskType, queue, title string, change Change, past string,
 	do func(context.Context, string) error,
 ) *Change {
 	change.Title = fmt.Sprintf(title, "queue "+queue+" of "+taskType)
@@ -360,27 +363,27 @@ func queueChange(
 }
 
 // readQueue returns a queue, or an error if the task type has none of that name.
-func readQueue(ctx context.Context, c *Client, taskType, queue string) (QueueRecord, error) {
+func readQueue(ctx context.Context, c *ops.Client, taskType, queue string) (ops.QueueRecord, error) {
 	if _, err := readTask(ctx, c, taskType); err != nil {
-		return QueueRecord{}, err
+		return ops.QueueRecord{}, err
 	}
 	if err := given("the queue", queue); err != nil {
-		return QueueRecord{}, err
+		return ops.QueueRecord{}, err
 	}
-	list, err := c.Queues().List(ctx, QueueFilter{TaskType: taskType})
+	list, err := c.Queues().List(ctx, ops.QueueFilter{TaskType: taskType})
 	if err != nil {
-		return QueueRecord{}, err
+		return ops.QueueRecord{}, err
 	}
 	for _, q := range list {
 		if q.QueueID == queue {
 			return q, nil
 		}
 	}
-	return QueueRecord{}, fmt.Errorf("find queue %q of %s: %w", queue, inEnvironment(c, taskType), ErrUnknownQueue)
+	return ops.QueueRecord{}, fmt.Errorf("find queue %q of %s: %w", queue, inEnvironment(c, taskType), ErrUnknownQueue)
 }
 
 // requireNames returns an error if the queues of a task type have numbers, with the command that changes these.
-func requireNames(ctx context.Context, c *Client, taskType string) error {
+func requireNames(ctx context.Context, c *ops.Client, taskType string) error {
 	t, err := readTask(ctx, c, taskType)
 	if err != nil {
 		return err

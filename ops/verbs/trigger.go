@@ -1,4 +1,4 @@
-package ops
+package verbs
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/human"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -27,7 +28,7 @@ var fireTrigger = verb[FireTrigger](Verb{
 })
 
 // Prepare implements Operation.
-func (a FireTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a FireTrigger) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	return triggerChange(ctx, c, a.Trigger, fireTrigger, "fired", "", func(
 		ctx context.Context, triggers *runs.Triggers, actor string,
 	) (Done, error) {
@@ -49,7 +50,7 @@ var pauseTrigger = verb[PauseTrigger](Verb{
 })
 
 // Prepare implements Operation.
-func (a PauseTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a PauseTrigger) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	return triggerChange(ctx, c, a.Trigger, pauseTrigger, "paused", "it misses its slots", func(
 		ctx context.Context, triggers *runs.Triggers, actor string,
 	) (Done, error) {
@@ -70,7 +71,7 @@ var resumeTrigger = verb[ResumeTrigger](Verb{
 })
 
 // Prepare implements Operation.
-func (a ResumeTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a ResumeTrigger) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	return triggerChange(ctx, c, a.Trigger, resumeTrigger, "resumed", "", func(
 		ctx context.Context, triggers *runs.Triggers, actor string,
 	) (Done, error) {
@@ -91,7 +92,7 @@ var deleteTrigger = verb[DeleteTrigger](Verb{
 })
 
 // Prepare implements Operation.
-func (a DeleteTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a DeleteTrigger) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	change, err := triggerChange(ctx, c, a.Trigger, deleteTrigger, "deleted", "", func(
 		ctx context.Context, triggers *runs.Triggers, actor string,
 	) (Done, error) {
@@ -106,7 +107,7 @@ func (a DeleteTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) 
 
 // triggerChange completes a change of a trigger, which must exist. do gets a bundle of triggers that refuses the change
 // if an operator has changed the trigger meanwhile.
-func triggerChange(ctx context.Context, c *Client, name string, v *Verb, past, effect string,
+func triggerChange(ctx context.Context, c *ops.Client, name string, v *Verb, past, effect string,
 	do func(context.Context, *runs.Triggers, string) (Done, error),
 ) (*Change, error) {
 	if name == "" {
@@ -132,7 +133,7 @@ func triggerChange(ctx context.Context, c *Client, name string, v *Verb, past, e
 }
 
 // findTrigger returns the trigger with a name, or a record without a name if there is none.
-func findTrigger(ctx context.Context, c *Client, name string) (runs.TriggerRecord, error) {
+func findTrigger(ctx context.Context, c *ops.Client, name string) (runs.TriggerRecord, error) {
 	if name == "" {
 		return runs.TriggerRecord{}, nil
 	}
@@ -202,7 +203,7 @@ type Slots struct {
 const shownSlots = 5
 
 // Current returns the trigger of that name as it is.
-func (a ApplyTrigger) Current(ctx context.Context, c *Client) (Operation, error) {
+func (a ApplyTrigger) Current(ctx context.Context, c *ops.Client) (Operation, error) {
 	was, err := findTrigger(ctx, c, a.Trigger)
 	if err != nil || was.Name == "" {
 		return a, err
@@ -251,7 +252,7 @@ func ScheduleText(t runs.Trigger) string {
 }
 
 // Prepare implements Operation.
-func (a ApplyTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a ApplyTrigger) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	was, err := findTrigger(ctx, c, a.Trigger)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package ops_test
+package verbs_test
 
 import (
 	"slices"
@@ -9,6 +9,7 @@ import (
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/verbs"
 )
 
 // placedRoster is a roster whose task type settle has its items in data databases; regions has names.
@@ -31,7 +32,7 @@ func TestQueuesWithoutADataDatabase(t *testing.T) {
 		}
 	}
 	const none = "must name the data database of each queue: it names no database for queue "
-	_, err := ops.AddQueue{TaskType: "regions", Queue: "west"}.Prepare(t.Context(), c)
+	_, err := verbs.AddQueue{TaskType: "regions", Queue: "west"}.Prepare(t.Context(), c)
 	refused("queue add", err, `regions: database ("north=a,south=b") `+none+`"west"`)
 	s, err := c.Tasks().Settings(t.Context(), "settle")
 	must(t, err)
@@ -42,7 +43,7 @@ func TestQueuesWithoutADataDatabase(t *testing.T) {
 	_, err = c.Tasks().CompareGiven(t.Context(), "settle", s, []string{"queues"}) // a file that leaves out database
 	refused("more queues of a file", err, `task settle: database ("0-1=a,2-3=b") `+none+`"4"`)
 
-	change, err := ops.AddQueue{TaskType: "regions", Queue: "south"}.Prepare(t.Context(), c) // its removal is cancelled
+	change, err := verbs.AddQueue{TaskType: "regions", Queue: "south"}.Prepare(t.Context(), c) // its removal is cancelled
 	must(t, err)
 	centertest.Exec(t, c.Center, "UPDATE schedule_task_type SET data_database = 'north=a' WHERE task_type = 'regions'")
 	_, err = change.Do(t.Context(), "test")
@@ -56,7 +57,7 @@ func TestPreviewsNameDataDatabases(t *testing.T) {
 	t.Parallel()
 	c := placedRoster(t)
 	drain := func(force bool) []string {
-		change, err := ops.DrainServers{Servers: []string{web1}, Force: force}.Prepare(t.Context(), c)
+		change, err := verbs.DrainServers{Servers: []string{centertest.Web1}, Force: force}.Prepare(t.Context(), c)
 		must(t, err)
 		return change.Warnings
 	}
@@ -68,7 +69,7 @@ func TestPreviewsNameDataDatabases(t *testing.T) {
 		t.Errorf("drain: got %q, want nothing", got)
 	}
 	says := func() string {
-		change, err := ops.DeleteTask{TaskType: "settle"}.Prepare(t.Context(), c)
+		change, err := verbs.DeleteTask{TaskType: "settle"}.Prepare(t.Context(), c)
 		must(t, err)
 		return strings.Join(change.Says, " ")
 	}
@@ -93,7 +94,7 @@ func TestPreviewOfAnotherDatabase(t *testing.T) {
 		s, err := c.Tasks().Settings(t.Context(), "settle")
 		must(t, err)
 		change(&s)
-		p, err := ops.ApplyTasks{Tasks: []ops.TaskSettings{{Name: "settle", Settings: s}}, Reset: true}.Prepare(t.Context(), c)
+		p, err := verbs.ApplyTasks{Tasks: []ops.TaskSettings{{Name: "settle", Settings: s}}, Reset: true}.Prepare(t.Context(), c)
 		must(t, err)
 		return strings.Join(p.Objects[0].Says, " ")
 	}

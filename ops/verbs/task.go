@@ -1,4 +1,4 @@
-package ops
+package verbs
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/human"
+	"github.com/dutyrota/rota/ops"
 )
 
 // PauseTask stops the work of a task type in this environment.
@@ -23,7 +24,7 @@ var pauseTask = verb[PauseTask](Verb{
 })
 
 // Prepare implements Operation.
-func (a PauseTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a PauseTask) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	return pauseChange(ctx, c, a.TaskType, true, pauseTask,
 		Object{Past: "paused", Effect: "every worker finishes what it has in flight"})
 }
@@ -41,13 +42,13 @@ var resumeTask = verb[ResumeTask](Verb{
 })
 
 // Prepare implements Operation.
-func (a ResumeTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a ResumeTask) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	return pauseChange(ctx, c, a.TaskType, false, resumeTask,
 		Object{Past: "resumed"})
 }
 
 // pauseChange returns the change that begins or ends the pause of a task type.
-func pauseChange(ctx context.Context, c *Client, name string, paused bool, v *Verb, o Object) (*Change, error) {
+func pauseChange(ctx context.Context, c *ops.Client, name string, paused bool, v *Verb, o Object) (*Change, error) {
 	t, err := readTask(ctx, c, name)
 	if err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ whose remainder is the number of the queue, such as the id of a row.`,
 })
 
 // Prepare implements Operation.
-func (a WakeTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a WakeTask) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	t, err := readTask(ctx, c, a.TaskType)
 	if err != nil {
 		return nil, err
@@ -117,7 +118,7 @@ first, in steps. After an interrupt the command can be repeated.`,
 })
 
 // Prepare implements Operation.
-func (a DeleteTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a DeleteTask) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	t, err := readTask(ctx, c, a.TaskType)
 	if err != nil {
 		return nil, err
@@ -147,7 +148,7 @@ func (a DeleteTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
 
 // databasesOf returns the names of the data databases of a task type. It returns none if the settings are gone, or name
 // none for a queue: the doctor reports that.
-func databasesOf(ctx context.Context, c *Client, taskType string) ([]string, error) {
+func databasesOf(ctx context.Context, c *ops.Client, taskType string) ([]string, error) {
 	s, err := c.Tasks().Settings(ctx, taskType)
 	if err != nil && !errors.Is(err, center.ErrUnknownTask) {
 		return nil, err
@@ -165,13 +166,13 @@ func listDatabases(names []string) string {
 }
 
 // readTask returns the task type with a name, or ErrUnknownTask.
-func readTask(ctx context.Context, c *Client, name string) (TaskRecord, error) {
+func readTask(ctx context.Context, c *ops.Client, name string) (ops.TaskRecord, error) {
 	if name == "" {
-		return TaskRecord{}, missing("the task type")
+		return ops.TaskRecord{}, missing("the task type")
 	}
 	list, err := c.Tasks().List(ctx, name)
 	if err != nil {
-		return TaskRecord{}, fmt.Errorf("find %w", err)
+		return ops.TaskRecord{}, fmt.Errorf("find %w", err)
 	}
 	return list[0], nil
 }

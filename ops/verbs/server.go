@@ -1,4 +1,4 @@
-package ops
+package verbs
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 const serverHelp = `WORKER is a uuid; host:pid, which stands for all workers of that process; or a
@@ -40,7 +41,7 @@ var pauseServers = verb[PauseServers](Verb{
 })
 
 // Prepare implements Operation.
-func (a PauseServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a PauseServers) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	return serverVerb{
 		Verb: pauseServers, past: "paused", scenario: draining,
 		effect: func(f future) string { return f.handOver("they wait for one") },
@@ -64,10 +65,10 @@ var resumeServers = verb[ResumeServers](Verb{
 })
 
 // Prepare implements Operation.
-func (a ResumeServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a ResumeServers) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	return serverVerb{
 		Verb: resumeServers, past: "resumed",
-		scenario: func(uuids []string) Scenario { return Scenario{Resume: uuids} },
+		scenario: func(uuids []string) ops.Scenario { return ops.Scenario{Resume: uuids} },
 		effect:   func(future) string { return "it may own queues again" },
 		do: func(ctx context.Context, uuid, actor string) error {
 			return c.Roster().Operator(actor).PauseServer(ctx, uuid, false)
@@ -101,7 +102,7 @@ see transactions in data databases: there the next owner waits for them.
 })
 
 // Prepare implements Operation.
-func (a DrainServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a DrainServers) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	v := serverVerb{
 		Verb: drainServers, past: "drained", scenario: draining,
 		effect: func(f future) string { return f.handOver("it works on until one can") },
@@ -132,7 +133,7 @@ func (a DrainServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return change, nil
 }
 
-func (a DrainServers) force(ctx context.Context, c *Client, uuid, actor string) error {
+func (a DrainServers) force(ctx context.Context, c *ops.Client, uuid, actor string) error {
 	held, err := c.Roster().Operator(actor).ForceDrainServer(ctx, uuid, a.Wait)
 	if err == nil && len(held) > 0 {
 		err = fmt.Errorf("drain worker %s: after %s, a transaction of the worker still locks the rows of queues %s: "+
@@ -163,12 +164,12 @@ shows which queues would move.
 })
 
 // Prepare implements Operation.
-func (a WeighServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a WeighServers) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	weight, invalid := ParseWeight(a.Weight)
 	change, err := serverVerb{
 		Verb: weighServers, past: fmt.Sprintf("given weight %d", weight),
-		scenario: func(uuids []string) Scenario {
-			s := Scenario{Weights: map[string]int{}}
+		scenario: func(uuids []string) ops.Scenario {
+			s := ops.Scenario{Weights: map[string]int{}}
 			for _, uuid := range uuids {
 				s.Weights[uuid] = weight
 			}
@@ -192,30 +193,30 @@ func ParseWeight(text string) (int, error) {
 	}
 	weight, err := strconv.Atoi(text)
 	if err != nil || roster.CheckWeight(weight) != nil {
-		return 0, fmt.Errorf("weight (%s) must be a whole number from 0 to %d", text, MaxWeight)
+		return 0, fmt.Errorf("weight (%s) must be a whole number from 0 to %d", text, ops.MaxWeight)
 	}
 	return weight, nil
 }
 
-func draining(uuids []string) Scenario { return Scenario{Drain: uuids} }
+func draining(uuids []string) ops.Scenario { return ops.Scenario{Drain: uuids} }
 
 // serverVerb is what the verbs about servers do not share.
 type serverVerb struct {
 	*Verb
 	past     string
-	scenario func(uuids []string) Scenario
+	scenario func(uuids []string) ops.Scenario
 	effect   func(future) string
 	do       func(ctx context.Context, uuid, actor string) error
 }
 
 // prepare returns the change of the servers with the names, each once.
-func (v serverVerb) prepare(ctx context.Context, c *Client, names []string) (*Change, error) {
+func (v serverVerb) prepare(ctx context.Context, c *ops.Client, names []string) (*Change, error) {
 	servers, futures, err := readServers(ctx, c, names)
 	if err != nil {
 		return nil, err
 	}
 	change := &Change{
-		Title: v.Button() + " " + nameServers(servers), Says: []string{v.Effect}, Scenarios: map[string]Scenario{},
+		Title: v.Button() + " " + nameServers(servers), Says: []string{v.Effect}, Scenarios: map[string]ops.Scenario{},
 	}
 	uuids := map[string][]string{}
 	for _, f := range futures {
@@ -238,17 +239,19 @@ func (v serverVerb) prepare(ctx context.Context, c *Client, names []string) (*Ch
 
 // future is a server that is about to change.
 type future struct {
-	ServerRecord
+	ops.ServerRecord
 	others int // number of other servers that can take its queues
 }
 
 // readServers returns the servers with the names, each once, in the order of the list. A name is a uuid, a process or a
 // host. The servers that change together take no queues of each other.
-func readServers(ctx context.Context, c *Client, names []string) (servers []ServerRecord, futures []future, err error) {
+func readServers(
+	ctx context.Context, c *ops.Client, names []string,
+) (servers []ops.ServerRecord, futures []future, err error) {
 	if len(names) == 0 {
 		return nil, nil, missing("the worker")
 	}
-	all, err := c.Servers().List(ctx, ServerFilter{})
+	all, err := c.Servers().List(ctx, ops.ServerFilter{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -277,10 +280,10 @@ func readServers(ctx context.Context, c *Client, names []string) (servers []Serv
 }
 
 // nameServers names a server, their process, their host, or their number.
-func nameServers(servers []ServerRecord) string {
+func nameServers(servers []ops.ServerRecord) string {
 	var processes, hosts []string
 	for _, s := range servers {
-		processes, hosts = append(processes, ServerName(s.UUID)), append(hosts, s.HostName)
+		processes, hosts = append(processes, ops.ServerName(s.UUID)), append(hosts, s.HostName)
 	}
 	slices.Sort(processes)
 	slices.Sort(hosts)

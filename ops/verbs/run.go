@@ -1,4 +1,4 @@
-package ops
+package verbs
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/records"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -67,7 +68,7 @@ With --wait the exit code is 0 if the run succeeds, as with "rota run wait".`,
 })
 
 // Prepare implements Operation.
-func (a SubmitRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a SubmitRun) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	t, err := readTask(ctx, c, a.TaskType)
 	if err == nil && t.Mode != center.ModeRun {
 		err = fmt.Errorf("submit %s: mode is %s, and only task types of mode RUN have runs", t.TaskType, t.Mode)
@@ -159,7 +160,7 @@ var cancelRun = verb[CancelRun](Verb{
 })
 
 // Prepare implements Operation.
-func (a CancelRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a CancelRun) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	return a.change(ctx, c, a.Run, runVerb{
 		Verb: cancelRun, past: "cancelled", one: (*runs.Runs).Cancel, all: (*runs.Runs).CancelGraph,
 	})
@@ -182,7 +183,7 @@ var rerunRun = verb[RerunRun](Verb{
 })
 
 // Prepare implements Operation.
-func (a RerunRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a RerunRun) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	return a.change(ctx, c, a.Run, runVerb{
 		Verb: rerunRun, past: "reopened", effect: "the queues that were not done run again",
 		one: (*runs.Runs).Rerun, all: (*runs.Runs).RerunGraph,
@@ -205,7 +206,7 @@ var pauseRun = verb[PauseRun](Verb{
 })
 
 // Prepare implements Operation.
-func (a PauseRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a PauseRun) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	return a.change(ctx, c, a.Run, runVerb{
 		Verb: pauseRun, past: "paused", effect: "its sweeps stop", one: pausing[*runs.Runs](true), all: pausingGraph(true),
 	})
@@ -226,7 +227,7 @@ var resumeRun = verb[ResumeRun](Verb{
 })
 
 // Prepare implements Operation.
-func (a ResumeRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a ResumeRun) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	return a.change(ctx, c, a.Run, runVerb{
 		Verb: resumeRun, past: "resumed", one: pausing[*runs.Runs](false), all: pausingGraph(false),
 	})
@@ -252,7 +253,7 @@ runs.`,
 })
 
 // Prepare implements Operation.
-func (a DependRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a DependRun) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	if a.Run == "" {
 		return nil, missing("the run")
 	}
@@ -305,7 +306,7 @@ and cancelled runs and the missed and skipped slots of its triggers.`,
 })
 
 // Prepare implements Operation.
-func (a AckRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a AckRun) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	if a.Run == "" {
 		return nil, missing("the run")
 	}
@@ -376,8 +377,8 @@ var graphVerbs = map[string]func(runs.Run) bool{
 }
 
 // ForGraph returns the verbs that change at least one run of a graph.
-func ForGraph(g RunGraph) (list []*Verb) {
-	for _, v := range Verbs() {
+func ForGraph(g ops.RunGraph) (list []*Verb) {
+	for _, v := range all {
 		if fits := graphVerbs[v.Name]; fits != nil && slices.ContainsFunc(g.Runs, fits) {
 			list = append(list, v)
 		}
@@ -386,7 +387,7 @@ func ForGraph(g RunGraph) (list []*Verb) {
 }
 
 // change returns the change of the run with an id, or of the newest run of a task type, or of its graph.
-func (a Reach) change(ctx context.Context, c *Client, name string, v runVerb) (*Change, error) {
+func (a Reach) change(ctx context.Context, c *ops.Client, name string, v runVerb) (*Change, error) {
 	if name == "" {
 		return nil, missing("the run")
 	}
@@ -400,14 +401,14 @@ func (a Reach) change(ctx context.Context, c *Client, name string, v runVerb) (*
 	return v.change(c, r, v.Button()), nil
 }
 
-func (v runVerb) change(c *Client, r runs.Record, title string) *Change {
+func (v runVerb) change(c *ops.Client, r runs.Record, title string) *Change {
 	return &Change{
 		Title: fmt.Sprintf("%s run %s of %s", title, r.Key, r.TaskType), TaskTypes: []string{r.TaskType},
 		Says: []string{v.Effect}, Objects: []Object{v.object(c, r.Run)},
 	}
 }
 
-func (v runVerb) object(c *Client, r runs.Run) Object {
+func (v runVerb) object(c *ops.Client, r runs.Run) Object {
 	return Object{
 		ID: r.ID, Name: nameOfRun(r), Past: v.past, Effect: v.effect,
 		do: done(func(ctx context.Context, actor string) error { return v.one(c.Runs(), ctx, r.ID, actor) }),
@@ -415,8 +416,8 @@ func (v runVerb) object(c *Client, r runs.Run) Object {
 }
 
 // graphChange returns the change of all runs of a graph.
-func (v runVerb) graphChange(ctx context.Context, c *Client, r runs.Record) (*Change, error) {
-	g, err := ReadRunGraph(ctx, c, r.ID)
+func (v runVerb) graphChange(ctx context.Context, c *ops.Client, r runs.Record) (*Change, error) {
+	g, err := ops.ReadRunGraph(ctx, c, r.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package ops
+package verbs
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/fit"
 	"github.com/dutyrota/rota/internal/human"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -34,7 +35,7 @@ before it writes, and does what rota task apply does with it.`,
 })
 
 // Current returns the settings in force for those that are not given.
-func (a SetTask) Current(ctx context.Context, c *Client) (Operation, error) {
+func (a SetTask) Current(ctx context.Context, c *ops.Client) (Operation, error) {
 	t, err := readTask(ctx, c, a.TaskType)
 	if err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func (a SetTask) Current(ctx context.Context, c *Client) (Operation, error) {
 }
 
 // Prepare implements Operation.
-func (a SetTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a SetTask) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	t, err := readTask(ctx, c, a.TaskType)
 	if err != nil {
 		return nil, err
@@ -85,7 +86,7 @@ type ApplyTasks struct {
 	Names []string `arg:"[TASK...]" of:"task" form:"tasks" json:"-"`
 	Reset bool     `flag:"reset" json:"-" help:"set the defaults of what the file leaves out"`
 
-	Tasks []TaskSettings `json:"-"` // of the file
+	Tasks []ops.TaskSettings `json:"-"` // of the file
 }
 
 var applyTasks = verb[ApplyTasks](Verb{
@@ -112,23 +113,23 @@ queues or the trigger.`,
 
 // Prepare implements Operation. It compares everything before anything is written. Each task type comes after its
 // upstreams, which must exist before it.
-func (a ApplyTasks) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (a ApplyTasks) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	if len(a.Tasks) == 0 {
 		return nil, missing("the task type")
 	}
 	change := &Change{Title: "Apply settings"}
 	for _, name := range a.Names {
-		if !slices.ContainsFunc(a.Tasks, func(t TaskSettings) bool { return t.Name == name }) {
+		if !slices.ContainsFunc(a.Tasks, func(t ops.TaskSettings) bool { return t.Name == name }) {
 			return change, fmt.Errorf("%s is not defined in the file", name)
 		}
 	}
 	compare := c.Tasks().CompareGiven
 	if a.Reset {
-		compare = func(ctx context.Context, taskType string, s center.Settings, _ []string) (SettingsDiff, error) {
+		compare = func(ctx context.Context, taskType string, s center.Settings, _ []string) (ops.SettingsDiff, error) {
 			return c.Tasks().Compare(ctx, taskType, s)
 		}
 	}
-	for _, t := range UpstreamsFirst(a.Tasks) {
+	for _, t := range ops.UpstreamsFirst(a.Tasks) {
 		if len(a.Names) > 0 && !slices.Contains(a.Names, t.Name) {
 			continue
 		}
@@ -143,7 +144,7 @@ func (a ApplyTasks) Prepare(ctx context.Context, c *Client) (*Change, error) {
 }
 
 // addSettings adds a task type whose settings change.
-func (c *Change) addSettings(in *Client, d SettingsDiff) {
+func (c *Change) addSettings(in *ops.Client, d ops.SettingsDiff) {
 	o := Object{
 		Name: inEnvironment(in, d.TaskType), Past: "changed", Differences: differences(d),
 		do: done(func(ctx context.Context, actor string) error { return in.Tasks().Apply(ctx, d, actor) }),
@@ -181,7 +182,7 @@ func (c *Change) addSettings(in *Client, d SettingsDiff) {
 }
 
 // differences lists the differences of settings and of queues; none of a task type that is missing.
-func differences(d SettingsDiff) []runs.Difference {
+func differences(d ops.SettingsDiff) []runs.Difference {
 	list := []runs.Difference{}
 	if !d.Exists {
 		return list
@@ -204,7 +205,7 @@ func differences(d SettingsDiff) []runs.Difference {
 }
 
 // settingsSay says what each change causes.
-func settingsSay(d SettingsDiff, ownSign string) (list []string) {
+func settingsSay(d ops.SettingsDiff, ownSign string) (list []string) {
 	atStart := func(c runs.Difference) bool { return fit.AtStart(c.Name) }
 	for _, c := range d.Changes {
 		if atStart(c) {
@@ -255,7 +256,7 @@ func settingsSay(d SettingsDiff, ownSign string) (list []string) {
 }
 
 // settingsLose names what a change of settings deletes.
-func settingsLose(d SettingsDiff) (list []string) {
+func settingsLose(d ops.SettingsDiff) (list []string) {
 	if n := d.QueuesAdded(); n < 0 && !d.Resizes {
 		list = append(list, fmt.Sprintf("remove %s of %s", human.Count(-n, "queue", "queues"), d.TaskType))
 	}

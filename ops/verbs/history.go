@@ -1,9 +1,10 @@
-package ops
+package verbs
 
 import (
 	"context"
 
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 // AckLoss acknowledges that the database has lost history.
@@ -24,7 +25,7 @@ raise the epochs again.`,
 })
 
 // Prepare implements Operation.
-func (AckLoss) Prepare(ctx context.Context, c *Client) (*Change, error) {
+func (AckLoss) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	loss, found, err := c.Roster().Loss(ctx)
 	if err == nil && !found {
 		err = roster.ErrNoLoss
