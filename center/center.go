@@ -314,7 +314,7 @@ func (c *Center) CheckWrite(ctx context.Context) error {
 }
 
 // Roster returns the ownership protocol: register, heartbeat, rebalance, release, leave. It is for package manager, and
-// its type is internal: users and operators use package ops.
+// its type is internal: users and operators use package ops and those below it.
 func (c *Center) Roster() *roster.Roster { return c.roster }
 
 // Engine returns the engine of runs, for package manager. Operators use it through package ops.

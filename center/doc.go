@@ -1,6 +1,6 @@
 // Package center opens a roster in a database and fences the writes of a dealer. It is what a program with a dealer
 // needs: [Open], [Settings] of its task types, [ExecFenced], [InTx] and [Fence] in Execute, and the errors. What
-// operators and their programs read and change is in package ops.
+// operators and their programs read is in package ops, and what they change in package verbs.
 //
 // # What it guarantees
 //

@@ -18,7 +18,7 @@ import (
 // namedPackages are the packages whose names the pages write before a point, with their folders.
 var namedPackages = map[string]string{
 	"center": "../center", "manager": "../manager", "processor": "../processor", "schema": "../schema", "config": "../config",
-	"console": "../console", "ops": "../ops", "metrics": "../manager/metrics", "rotatest": "../manager/rotatest", "postgres": "../center/postgres",
+	"console": "../console", "ops": "../ops", "verbs": "../ops/verbs", "doctor": "../ops/doctor", "metrics": "../manager/metrics", "rotatest": "../manager/rotatest", "postgres": "../center/postgres",
 	"mysql": "../center/mysql", "sqlite": "../center/sqlite", "anydb": "../center/anydb",
 }
 

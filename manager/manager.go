@@ -93,7 +93,7 @@ type Config struct {
 	// Weight says how much this process gets, from 0 to ops.MaxWeight: the processes of a task type own queues in
 	// proportion to their weights, within one queue, and share max_in_flight in the same proportion. A process of weight 0
 	// stands by: it owns only queues that no other process may own or has room for. If all have 0, they count alike. An
-	// operator can change it while the process runs (ops.WeighServers). Defaults to 1; new(3) is a pointer to 3.
+	// operator can change it while the process runs (verbs.WeighServers). Defaults to 1; new(3) is a pointer to 3.
 	Weight *int
 
 	// Labels say what this process has: its zone, its disk. The settings Require and Spread refer to them. They stay for

@@ -1,5 +1,5 @@
 // Package failures stores the items that have failed: the workers of a task type write them, and read them again
-// after a restart or a hand-over. What operators do to them is in package ops.
+// after a restart or a hand-over. What operators do to them is in packages ops and verbs.
 package failures
 
 import (

@@ -13,7 +13,7 @@ import (
 	"github.com/dutyrota/rota/runs"
 )
 
-// operate calls a verb of package ops: its name with _ for spaces, and values by the names of the arguments. The value
+// operate calls a verb of package verbs: its name with _ for spaces, and values by the names of the arguments. The value
 // ?n is the n-th of what the argument can name. It returns what was done, or why the verb refuses. A verb is of the
 // environment of its task, and otherwise of that of the first processes.
 func (w *world) operate(words ...string) (said string, err error) {

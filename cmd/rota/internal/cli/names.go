@@ -20,7 +20,7 @@ const (
 	listedItems = 1_000
 )
 
-// listers has a lister for each kind of thing that an argument can name (ops.Arg.Names).
+// listers has a lister for each kind of thing that an argument can name (verbs.Arg.Names).
 var listers = map[string]Lister{
 	"task":            listTasks,
 	"run task":        listRunTasks,

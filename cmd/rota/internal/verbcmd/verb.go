@@ -1,7 +1,7 @@
-// Package verbcmd makes a command of each verb of package ops.
+// Package verbcmd makes a command of each verb of package verbs.
 //
 // All of them have one rule. --dry-run shows what the command would do, and changes nothing. If the change loses what
-// no other command brings back ([ops.Change.Loses]), the command shows the same on a terminal and asks; without a
+// no other command brings back ([verbs.Change.Loses]), the command shows the same on a terminal and asks; without a
 // terminal it refuses. --yes answers the question, and changes nothing else: what a command does besides is a flag of
 // its own, such as --force. A command that never asks has --yes too, so that a script can always give it.
 package verbcmd
