@@ -37,8 +37,8 @@
 //
 // # Changes
 //
-// Each change is a verb of package verbs, with an address of its own. A GET shows what it would do and asks, a POST with
-// confirm=yes does it, and the page after it says what was done. The verb names the right that it needs; the rest
+// Each change is a verb of package verbs, with an address of its own. A GET shows what it would do and asks, a POST
+// with confirm=yes does it, and the page after it says what was done. The verb names the right that it needs; the rest
 // follows from it: the check on the server, the form, and the test of all refusals. A change of very many items takes
 // several requests: each request tells the next one how far the change has come. Work in the background was rejected:
 // it would go on after the person has left, and end with the process.

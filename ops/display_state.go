@@ -15,7 +15,8 @@ const (
 )
 
 // DisplayState returns what the task type does in its environment: PAUSED, DRAINING (every server drains, since the
-// number of queues changes), IDLE, RUNNING or SERVING. The first that applies wins. What is wrong with it, Judge says.
+// number of queues changes), IDLE, RUNNING or SERVING. The first that applies wins. Package doctor
+// says what is wrong with it.
 func (t TaskRecord) DisplayState() string {
 	switch {
 	case t.Paused:

@@ -10,14 +10,14 @@
 // [Client.ExpireOwnSigns] and [Queues.SaveBacklogs].
 //
 // Two packages stand on this one, and neither imports the other. Package verbs is what operators do: it checks, shows
-// what would happen, asks, and does it. Package doctor says what is wrong and what helps. So a worker, which defines
-// its task types and keeps the retention, gets neither the words of the commands nor the checks of the doctor.
+// what would happen, and does it. Package doctor says what is wrong and what helps. So a program that reads a list
+// imports neither the words of the commands nor the checks of the doctor.
 //
 // A Client and its bundles may be used concurrently; an [EventFollower] and [ItemRates] may not. All methods obey their
 // context. An error that a caller branches on is a sentinel of this package, such as [ErrUnknownServer] or
 // [ErrChanged], of package center, such as center.ErrUnknownTask, or of package runs.
 //
-// Why the bundles write: who defines, compares and applies settings needs the same rows and versions as who reads them.
-// The alternative, a program that does it with verbs alone, would make each worker import the commands' words and their
-// reflection. Why the preview of a plan is no verb: it writes nothing, and the doctor and rota plan need it without one.
+// Why the bundles write: who defines, compares and applies settings needs the same rows and versions as who reads them,
+// and a worker defines its task type when it starts. The alternative, writes in package verbs alone, would need all of
+// these exported. Why the preview of a plan is no verb: it writes nothing, and the doctor and rota plan need it, too.
 package ops

@@ -88,7 +88,8 @@ func (t TaskRecord) Lost() int64 { return t.Overdue + t.Orphan + t.Unassigned + 
 var freshSeconds = strconv.Itoa(int(FreshBacklog.Seconds()))
 
 // List lists the task types and the state of their rosters in this own_sign, by name. With a name it lists only that
-// task type, and returns ErrUnknownTask if there is none. It sends one statement. What is wrong with them, Judge says.
+// task type, and returns ErrUnknownTask if there is none. It sends one statement. Package doctor
+// says what is wrong with them.
 func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error) {
 	var w sqldb.Where
 	w.Equal("task_type", taskType)

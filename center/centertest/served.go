@@ -15,8 +15,11 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// Web1 and Web2 are the servers of Served.
-const Web1, Web2 = "web1:1:00000001", "web2:2:00000002"
+// The servers of Served.
+const (
+	Web1 = "web1:1:00000001"
+	Web2 = "web2:2:00000002"
+)
 
 // Served returns a Center whose task type settle has four queues and the servers Web1 and Web2. The task type regions
 // has two named queues and no server.
