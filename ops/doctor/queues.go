@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -108,30 +106,6 @@ func (d queueCheck) misplaced(r rosterRows) {
 	d.list(condition.PinUnmet, "no worker that may own queues has the labels of pinned queues, and their owners keep them",
 		misplaced)
 }
-
-// waiting yields the queues without an owner by the rule that no server meets.
-func (r rosterRows) waiting() iter.Seq2[string, []string] {
-	byReason := map[string][]string{}
-	for _, q := range r.queues {
-		if q.Status == "UNASSIGNED" && !isHung(q) {
-			reason := ""
-			if q.WaitsFor != nil {
-				reason = *q.WaitsFor
-			}
-			byReason[reason] = append(byReason[reason], q.QueueID)
-		}
-	}
-	return func(yield func(string, []string) bool) {
-		for _, reason := range slices.Sorted(maps.Keys(byReason)) {
-			if !yield(reason, byReason[reason]) {
-				return
-			}
-		}
-	}
-}
-
-// isHung reports whether the queue has no owner and a server does not get it because of a call that hangs (P9).
-func isHung(q ops.QueueRecord) bool { return q.Status == "UNASSIGNED" && len(q.HungOn) > 0 }
 
 // hungQueues returns the queues without an owner whose calls hang, with the servers on which the calls hang.
 func hungQueues(r rosterRows) []string {
@@ -309,6 +283,23 @@ func (d queueCheck) crashes(ctx context.Context, taskType string, settings cente
 	}
 	d.list(condition.Crashes, "queues whose owners have died one after the other", list)
 	return err
+}
+
+// failing reports queues that fail while others of their owners succeed (X7).
+func (d queueCheck) failing(r rosterRows) {
+	var longest float64
+	list := r.eachQueue(func(q ops.QueueRecord) string {
+		if q.FailingFor == nil || r.task.Paused || q.Status != "HELD" && q.Status != "MOVING" ||
+			r.failingServer(*q.CurServer) {
+			return ""
+		}
+		longest = max(longest, *q.FailingFor)
+		return fmt.Sprintf("%s (%s)", escape.Name(q.QueueID), time.Duration(*q.FailingFor)*time.Second)
+	})
+	if len(list) > 0 {
+		d.add(condition.QueueFailing, "queues whose calls have all failed, while others may succeed: %s",
+			human.First(list, 5)).Since = time.Now().Add(-time.Duration(longest) * time.Second)
+	}
 }
 
 // load reports what keeps the load of a task type with balance LOAD from being even (P16).

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/condition"
-	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -106,12 +105,6 @@ func (d serverCheck) unwitnessed(r rosterRows) {
 	}
 }
 
-// planServer returns what the labels and the state of a server say to a plan.
-func planServer(s ops.ServerRecord) plan.Server {
-	labels, _ := plan.ParseLabels(s.Labels)
-	return plan.Server{Host: s.HostName, Labels: labels, Eligible: s.Eligible()}
-}
-
 // requirement reports that no server has the labels that require demands, and queues of servers that lack them (P14).
 func (d serverCheck) requirement(r rosterRows) {
 	var lack []string
@@ -147,21 +140,6 @@ func (d serverCheck) namesakes(r rosterRows) {
 	}
 }
 
-// closedUntil returns when the window of permitted work opens next, if it is closed at all live servers. A window
-// without an end closes for each queue on its own, and its servers do not say so.
-func (r rosterRows) closedUntil() (opens time.Time) {
-	for _, s := range r.servers {
-		switch from, to := s.NextRunStartTime, s.NextRunEndTime; {
-		case s.Overdue:
-		case from == nil || to == nil || to.Before(*from):
-			return time.Time{}
-		case opens.IsZero() || from.Before(opens):
-			opens = *from
-		}
-	}
-	return opens
-}
-
 // window reports that nothing is selected until the window of permitted work opens: otherwise a mistake in its settings
 // would look as if there were nothing to do.
 func (d serverCheck) window(r rosterRows) {
@@ -186,22 +164,6 @@ func (d serverCheck) stalledCalls(r rosterRows, after time.Duration) {
 
 // maxErrors is how many errors of servers are findings.
 const maxErrors = 5
-
-// byError returns the selected servers by the text of their last error, and these texts in the order of the servers.
-func (r rosterRows) byError(
-	selects func(ops.ServerRecord) bool,
-) (texts []string, servers map[string][]ops.ServerRecord) {
-	servers = map[string][]ops.ServerRecord{}
-	for _, s := range r.servers {
-		if selects(s) {
-			if servers[s.LastError] == nil {
-				texts = append(texts, s.LastError)
-			}
-			servers[s.LastError] = append(servers[s.LastError], s)
-		}
-	}
-	return texts, servers
-}
 
 // errors reports the last errors of servers, each text once. An error may be old. failing reports the error of a
 // failing server.
@@ -234,9 +196,6 @@ func errorAge(s ops.ServerRecord) float64 {
 	return *s.LastErrorAge
 }
 
-// failing reports whether a server lives, and its calls do nothing but fail.
-func failing(s ops.ServerRecord) bool { return s.FailingSince != nil && !s.Overdue }
-
 // failing reports servers whose calls do nothing but fail. The servers decide this themselves, because only they know
 // whether all failures are those of one item, which may be poison. Servers with the same error are one finding.
 func (d serverCheck) failing(r rosterRows) {
@@ -255,27 +214,4 @@ func (d serverCheck) failing(r rosterRows) {
 			human.Count(calls, "call", "calls"), human.First(names, 5), longest.Round(time.Second), sqldb.JoinLines(text))
 		c.Subject, c.Since = text, time.Now().Add(-longest)
 	}
-}
-
-// failing reports queues that fail while others of their owners succeed (X7).
-func (d queueCheck) failing(r rosterRows) {
-	var longest float64
-	list := r.eachQueue(func(q ops.QueueRecord) string {
-		if q.FailingFor == nil || r.task.Paused || q.Status != "HELD" && q.Status != "MOVING" ||
-			r.failingServer(*q.CurServer) {
-			return ""
-		}
-		longest = max(longest, *q.FailingFor)
-		return fmt.Sprintf("%s (%s)", escape.Name(q.QueueID), time.Duration(*q.FailingFor)*time.Second)
-	})
-	if len(list) > 0 {
-		d.add(condition.QueueFailing, "queues whose calls have all failed, while others may succeed: %s",
-			human.First(list, 5)).Since = time.Now().Add(-time.Duration(longest) * time.Second)
-	}
-}
-
-// failingServer reports whether the calls of a server do nothing but fail.
-func (r rosterRows) failingServer(uuid string) bool {
-	return slices.ContainsFunc(r.servers,
-		func(s ops.ServerRecord) bool { return s.UUID == uuid && s.FailingSince != nil })
 }

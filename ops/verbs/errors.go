@@ -1,6 +1,9 @@
 package verbs
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 var (
 	// ErrMissing means that a call lacks the value of an argument.
@@ -12,3 +15,13 @@ var (
 	// ErrUnknownQueue means that the task type has no queue of that name in this environment.
 	ErrUnknownQueue = errors.New("there is no queue of that name")
 )
+
+// given returns an error if a value is empty.
+func given(what, value string) error {
+	if value == "" {
+		return missing(what)
+	}
+	return nil
+}
+
+func missing(what string) error { return fmt.Errorf("%s %w", what, ErrMissing) }

@@ -176,13 +176,3 @@ func readTask(ctx context.Context, c *ops.Client, name string) (ops.TaskRecord, 
 	}
 	return list[0], nil
 }
-
-// given returns an error if a value is empty.
-func given(what, value string) error {
-	if value == "" {
-		return missing(what)
-	}
-	return nil
-}
-
-func missing(what string) error { return fmt.Errorf("%s %w", what, ErrMissing) }

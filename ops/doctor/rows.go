@@ -1,0 +1,113 @@
+package doctor
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
+)
+
+// rosterRows holds what Diagnose has read about one task type.
+type rosterRows struct {
+	task    ops.TaskRecord
+	servers []ops.ServerRecord
+	queues  []ops.QueueRecord
+	alerts  []ops.EventRecord // that no other check reports, the newest first
+	limits  plan.Limits
+
+	problems, cancelled []runs.Problem // of its runs and triggers
+}
+
+// eachQueue returns what a check says about each queue. It leaves out queues about which the check says nothing.
+func (r rosterRows) eachQueue(say func(ops.QueueRecord) string) (list []string) {
+	for _, q := range r.queues {
+		if text := say(q); text != "" {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// eligible reports whether there is an eligible server.
+func (r rosterRows) eligible() bool { return slices.ContainsFunc(r.servers, ops.ServerRecord.Eligible) }
+
+// mayOwn reports whether a server may own queues with the pin (P14).
+func (r rosterRows) mayOwn(pin plan.Selector) bool {
+	return slices.ContainsFunc(r.servers, func(s ops.ServerRecord) bool {
+		return r.limits.Forbids(&plan.Queue{Pin: pin}, planServer(s)) == plan.Stays
+	})
+}
+
+// planServer returns what the labels and the state of a server say to a plan.
+func planServer(s ops.ServerRecord) plan.Server {
+	labels, _ := plan.ParseLabels(s.Labels)
+	return plan.Server{Host: s.HostName, Labels: labels, Eligible: s.Eligible()}
+}
+
+// closedUntil returns when the window of permitted work opens next, if it is closed at all live servers. A window
+// without an end closes for each queue on its own, and its servers do not say so.
+func (r rosterRows) closedUntil() (opens time.Time) {
+	for _, s := range r.servers {
+		switch from, to := s.NextRunStartTime, s.NextRunEndTime; {
+		case s.Overdue:
+		case from == nil || to == nil || to.Before(*from):
+			return time.Time{}
+		case opens.IsZero() || from.Before(opens):
+			opens = *from
+		}
+	}
+	return opens
+}
+
+// byError returns the selected servers by the text of their last error, and these texts in the order of the servers.
+func (r rosterRows) byError(
+	selects func(ops.ServerRecord) bool,
+) (texts []string, servers map[string][]ops.ServerRecord) {
+	servers = map[string][]ops.ServerRecord{}
+	for _, s := range r.servers {
+		if selects(s) {
+			if servers[s.LastError] == nil {
+				texts = append(texts, s.LastError)
+			}
+			servers[s.LastError] = append(servers[s.LastError], s)
+		}
+	}
+	return texts, servers
+}
+
+// failing reports whether a server lives, and its calls do nothing but fail.
+func failing(s ops.ServerRecord) bool { return s.FailingSince != nil && !s.Overdue }
+
+// failingServer reports whether the calls of a server do nothing but fail.
+func (r rosterRows) failingServer(uuid string) bool {
+	return slices.ContainsFunc(r.servers,
+		func(s ops.ServerRecord) bool { return s.UUID == uuid && s.FailingSince != nil })
+}
+
+// waiting yields the queues without an owner by the rule that no server meets.
+func (r rosterRows) waiting() iter.Seq2[string, []string] {
+	byReason := map[string][]string{}
+	for _, q := range r.queues {
+		if q.Status == "UNASSIGNED" && !isHung(q) {
+			reason := ""
+			if q.WaitsFor != nil {
+				reason = *q.WaitsFor
+			}
+			byReason[reason] = append(byReason[reason], q.QueueID)
+		}
+	}
+	return func(yield func(string, []string) bool) {
+		for _, reason := range slices.Sorted(maps.Keys(byReason)) {
+			if !yield(reason, byReason[reason]) {
+				return
+			}
+		}
+	}
+}
+
+// isHung reports whether the queue has no owner and a server does not get it because of a call that hangs (P9).
+func isHung(q ops.QueueRecord) bool { return q.Status == "UNASSIGNED" && len(q.HungOn) > 0 }
