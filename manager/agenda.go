@@ -18,6 +18,7 @@ const (
 	expireEnded  // the servers of processes that have ended on this host
 	checkHistory // whether the database has lost history
 	rebalance
+	raiseShares // of calls in flight that are free
 	repartition
 	audit
 	claimQueues // for the open run
@@ -63,8 +64,8 @@ func (a agenda) begins() time.Time { return earliest(a[:]...) }
 func (a agenda) after(r heartbeatReply, settings, drained int64, now time.Time) agenda {
 	for d, asked := range map[duty]bool{
 		readSettings: r.SettingsVersion >= 0 && r.SettingsVersion != settings,
-		rebalance:    r.AnyDead && r.watched > 0 || r.PlanDue || r.SharesDue,
-		repartition:  r.AllDrained && r.PartitionVersion == drained, // all servers, this one included
+		rebalance:    r.Watch.AnyDead && r.watched > 0 || r.PlanDue,
+		repartition:  r.Repartition.AllDrained && r.PartitionVersion == drained, // all servers, this one included
 		audit:        r.AuditDue,
 	} {
 		if a[d] = now; !asked {

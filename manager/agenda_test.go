@@ -32,6 +32,7 @@ func TestAgenda(t *testing.T) {
 // A heartbeat's reply takes the place of the one before.
 func TestAgendaAfterReply(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	dead, drained := roster.WatchReply{AnyDead: true}, roster.RepartitionReply{AllDrained: true}
 	for name, c := range map[string]struct {
 		settings, drained int64 // 0 stands for settings of version 7
 		reply             roster.HeartbeatReply
@@ -40,17 +41,16 @@ func TestAgendaAfterReply(t *testing.T) {
 	}{
 		"nothing":                 {},
 		"a plan":                  {reply: roster.HeartbeatReply{PlanDue: true}, want: map[duty]time.Duration{rebalance: 0}},
-		"shares":                  {reply: roster.HeartbeatReply{SharesDue: true}, want: map[duty]time.Duration{rebalance: 0}},
-		"a dead server":           {reply: roster.HeartbeatReply{AnyDead: true}, watch: 1, want: map[duty]time.Duration{rebalance: 0}},
-		"a dead server, no watch": {reply: roster.HeartbeatReply{AnyDead: true}},
+		"a dead server":           {reply: roster.HeartbeatReply{Watch: dead}, watch: 1, want: map[duty]time.Duration{rebalance: 0}},
+		"a dead server, no watch": {reply: roster.HeartbeatReply{Watch: dead}},
 		"an audit":                {reply: roster.HeartbeatReply{AuditDue: true}, want: map[duty]time.Duration{audit: 0}},
 		"new settings":            {settings: 6, want: map[duty]time.Duration{readSettings: 0}},
 		"no row of the task type": {reply: roster.HeartbeatReply{SettingsVersion: -1}},
 		"all have drained": {
-			drained: 3, reply: roster.HeartbeatReply{AllDrained: true, PartitionVersion: 3}, want: map[duty]time.Duration{repartition: 0},
+			drained: 3, reply: roster.HeartbeatReply{Repartition: drained, PartitionVersion: 3}, want: map[duty]time.Duration{repartition: 0},
 		},
 		"all have drained, this one for an older barrier": {
-			drained: 2, reply: roster.HeartbeatReply{AllDrained: true, PartitionVersion: 3},
+			drained: 2, reply: roster.HeartbeatReply{Repartition: drained, PartitionVersion: 3},
 		},
 	} {
 		var before agenda
@@ -74,27 +74,26 @@ func TestTickAfterReply(t *testing.T) {
 	never := time.Duration(-1)
 	for name, c := range map[string]struct {
 		active bool // a run had not ended, as of the last reply
-		reply  roster.HeartbeatReply
+		reply  roster.RunsReply
 		want   time.Duration
 	}{
 		"nothing":        {want: never},
-		"a first run":    {reply: roster.HeartbeatReply{OpenRuns: true}, want: 0},
-		"runs as before": {active: true, reply: roster.HeartbeatReply{OpenRuns: true}, want: never},
+		"a first run":    {reply: roster.RunsReply{Open: true}, want: 0},
+		"runs as before": {active: true, reply: roster.RunsReply{Open: true}, want: never},
 		"a trigger": {
-			reply: roster.HeartbeatReply{NextFire: db.Add(9 * time.Second), NextBegin: db.Add(time.Hour)}, want: 9 * time.Second,
+			reply: roster.RunsReply{NextFire: db.Add(9 * time.Second), NextBegin: db.Add(time.Hour)}, want: 9 * time.Second,
 		},
-		"a run whose time has come": {reply: roster.HeartbeatReply{NextBegin: db.Add(-time.Second)}, want: 0},
+		"a run whose time has come": {reply: roster.RunsReply{NextBegin: db.Add(-time.Second)}, want: 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ticker := &runTicker{base: &base{agenda: &agenda{}}, active: c.active}
-			c.reply.Now = db
-			ticker.follow(heartbeatReply{HeartbeatReply: c.reply})
+			ticker.follow(heartbeatReply{HeartbeatReply: roster.HeartbeatReply{Now: db, Runs: c.reply}})
 			got := never
 			if at := ticker.agenda.begins(); !at.IsZero() {
 				got = time.Until(at)
 			}
-			if got != c.want || ticker.active != c.reply.OpenRuns {
-				t.Errorf("%s: tick in %s, active %t, want %s, %t", name, got, ticker.active, c.want, c.reply.OpenRuns)
+			if got != c.want || ticker.active != c.reply.Open {
+				t.Errorf("%s: tick in %s, active %t, want %s, %t", name, got, ticker.active, c.want, c.reply.Open)
 			}
 		})
 	}

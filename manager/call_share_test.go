@@ -299,3 +299,22 @@ func TestCallSharesStayWithinTheLimit(t *testing.T) {
 		}
 	}
 }
+
+// P10: a reply that says that calls are free asks for the job that grants them.
+func TestFreeCallsAreGranted(t *testing.T) {
+	t.Parallel()
+	proc, err := processor.New(&shareServer{}, processor.Env{}, processor.Settings{
+		ThreadNumber: 1, FetchNumber: 1, ExecuteNumber: 1, SleepTimeNoData: time.Second, SleepTimeInterval: time.Millisecond, Retry: time.Second, RetryMax: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &base{proc: proc, agenda: &agenda{}}
+	p := sharePart(b)
+	for _, free := range []bool{false, true} {
+		p.follow(heartbeatReply{HeartbeatReply: roster.HeartbeatReply{Share: roster.ShareReply{Due: free}}})
+		if d, due := b.agenda.next(time.Now()); due != free || due && d != raiseShares {
+			t.Errorf("calls are free: %t; duty %d is due: %t", free, d, due)
+		}
+	}
+}

@@ -42,7 +42,8 @@
 //	drain    calls of former sessions that hang (P9) crash    queues whose owners die one after the other (S14)
 //	history  history that the database has lost (H7) failing  a dealer and queues that do nothing but fail (X7)
 //	data     data databases (F11)                    backlog  counts of items
-//	hints    hints of other processes (X9)           sweep    runs, with their ticks in tick
+//	hints    hints of other processes (X9)           items    failed items that an operator has changed
+//	sweep    runs, with their ticks in tick
 //
 // # The way of a queue
 //

@@ -34,7 +34,7 @@ func (h *halt) isConfirmed() bool { return h.confirmed == h.reg.lapses.Load() }
 // follow notes what a heartbeat's reply says about pauses and the barrier.
 func (h *halt) follow(ctx context.Context, p heartbeatReply) {
 	h.confirmed = p.lapses
-	halted := p.Paused || p.RequestedTotal > 0
+	halted := p.Paused || p.Repartition.Total > 0
 	if halted != h.paused {
 		h.log.LogAttrs(ctx, slog.LevelInfo, haltText(p))
 		if p.Unreadable != nil {
@@ -51,7 +51,7 @@ func (h *halt) follow(ctx context.Context, p heartbeatReply) {
 		h.handOverBy = time.Time{}
 	}
 	h.paused, h.barrier = halted, 0
-	if p.RequestedTotal > 0 {
+	if p.Repartition.Total > 0 {
 		h.barrier = p.PartitionVersion
 	}
 	if h.drained.Load() != h.barrier {
@@ -64,9 +64,9 @@ func haltText(p heartbeatReply) string {
 	switch {
 	case p.Paused:
 		return "the task type is paused: the worker finishes what is in flight, and keeps its queues"
-	case p.RequestedTotal > 0:
+	case p.Repartition.Total > 0:
 		return fmt.Sprintf("the number of queues changes to %d: "+
-			"the worker finishes what is in flight, and waits for the others", p.RequestedTotal)
+			"the worker finishes what is in flight, and waits for the others", p.Repartition.Total)
 	}
 	return "the worker works its queues again"
 }

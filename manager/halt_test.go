@@ -12,7 +12,7 @@ func TestHaltText(t *testing.T) {
 	t.Parallel()
 	for want, reply := range map[string]roster.HeartbeatReply{
 		"the task type is paused: the worker finishes what is in flight, and keeps its queues":                {Paused: true},
-		"the number of queues changes to 12: the worker finishes what is in flight, and waits for the others": {RequestedTotal: 12},
+		"the number of queues changes to 12: the worker finishes what is in flight, and waits for the others": {Repartition: roster.RepartitionReply{Total: 12}},
 		"the worker works its queues again": {},
 	} {
 		if got := haltText(heartbeatReply{HeartbeatReply: reply}); got != want {

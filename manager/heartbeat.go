@@ -192,8 +192,8 @@ func (h *heartbeater) logChange(ctx context.Context, err error) {
 // has not received yet.
 func (r *registration) renew(token string, start time.Time, p roster.HeartbeatReply) {
 	now := time.Now()
-	r.token, r.watchRange = token, p.WatchRange
-	r.beats.Add(token, p.Now, p.EpochFloor)
+	r.token, r.watchRange = token, p.Watch.Range
+	r.beats.Add(token, p.Now, p.History.EpochFloor)
 	r.lease.renew(r.next.intervals, start)
 	r.clock.Store(&clockPair{db: p.Now, local: now})
 	r.watch.observe(p.Now, now)

@@ -48,10 +48,10 @@ func (h *historian) see(v *ownView) {
 
 // follow compares the versions of a heartbeat's reply, which only rise.
 func (h *historian) follow(p heartbeatReply) {
-	if p.MembershipVersion < h.membership || p.PlanVersion < h.plan {
+	if p.MembershipVersion < h.membership || p.History.PlanVersion < h.plan {
 		h.checkSoon()
 	}
-	h.membership, h.plan = p.MembershipVersion, p.PlanVersion
+	h.membership, h.plan = p.MembershipVersion, p.History.PlanVersion
 }
 
 // checkSoon makes a check due, once per heartbeat at most.

@@ -6,9 +6,24 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/failures"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
+
+// itemPart makes the processor select soon when failed items have changed, or the division of all items (X6).
+func itemPart(b *base) part {
+	var items, partition int64 // the versions that the processor knows
+	return part{
+		registered: func(r roster.Registration) { items, partition = r.ItemVersion, r.PartitionVersion },
+		follow: func(r heartbeatReply) {
+			if r.Items.Version != items || r.PartitionVersion != partition {
+				items, partition = r.Items.Version, r.PartitionVersion
+				b.proc.Reload()
+			}
+		},
+	}
+}
 
 // storeTimeout limits each call of a store, so that a database that does not answer cannot delay the drain of a queue
 // for longer than a dealer may.

@@ -16,6 +16,8 @@ import (
 type part struct {
 	// register adds to what the server registers with.
 	register func(*roster.ServerInfo)
+	// registered takes what the part needs of the registration.
+	registered func(roster.Registration)
 	// follow takes what the part needs of a heartbeat's reply, before the session reconciles by it.
 	follow func(heartbeatReply)
 	// told is called when a hint says that something has changed (X9).

@@ -50,8 +50,7 @@ func (p *planner) rebalance(r heartbeatReply, mustPlan bool) *job {
 	options := roster.RebalanceOptions{
 		MaxHeartbeatAge: 2 * p.settings.HeartbeatInterval,
 		Watched:         r.watched, RepliedAt: r.Now, Inherited: r.inherited,
-		NoWait: !mustPlan && (!r.AnyDead || p.busy < maxBusy), RetrySkipped: mustPlan,
-		SharesDue: r.SharesDue,
+		NoWait: !mustPlan && (!r.Watch.AnyDead || p.busy < maxBusy), RetrySkipped: mustPlan,
 	}
 	blocked := len(p.blocked)
 	var done roster.RebalanceResult
@@ -67,9 +66,6 @@ func (p *planner) rebalance(r heartbeatReply, mustPlan bool) *job {
 		then: func(_ context.Context, err error) (more bool) {
 			p.observe(began, ended, done, err)
 			p.rebalanced(done, err)
-			if err == nil && !done.Busy && r.SharesDue {
-				p.heartbeater.soon() // to learn of its new share
-			}
 			return err == nil && !done.Busy && (!mustPlan || len(p.blocked) < blocked)
 		},
 	}

@@ -292,7 +292,11 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 		s.started = reg.At
 	}
 	session.reg.confirm(reg)
-	session.config.itemVersion, session.config.partition = reg.ItemVersion, reg.PartitionVersion
+	for _, p := range session.parts {
+		if p.registered != nil {
+			p.registered(reg)
+		}
+	}
 	return session, nil
 }
 

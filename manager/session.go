@@ -66,7 +66,7 @@ func newSession(s *server) *session {
 	ss.reconciler = newReconciler(ss, hung)
 	ss.parts = []part{
 		windowPart(&b, &s.started), sharePart(&b), hungPart(&b, hung), crashPart(&b), historyPart(&b, s.memory),
-		dataPart(&b), hintPart(&b), backlogPart(&b, s.backlog), failingPart(ss),
+		dataPart(&b), itemPart(&b), hintPart(&b), backlogPart(&b, s.backlog), failingPart(ss),
 	}
 	if b.inRuns() {
 		ss.parts = append(ss.parts, runPart(&b, ss.reconciler))
@@ -225,7 +225,7 @@ func (s *session) follow(ctx context.Context, r heartbeatReply) {
 	if s.halt.follow(ctx, r); s.halt.isConfirmed() {
 		s.server.lateReplies = 0
 	}
-	if r.EpochFloor != s.reply.EpochFloor {
+	if r.History.EpochFloor != s.reply.History.EpochFloor {
 		s.config.settingsVersion = unknownVersion // the version may repeat one of the lost history
 	}
 	now := time.Now()
@@ -236,7 +236,6 @@ func (s *session) follow(ctx context.Context, r heartbeatReply) {
 			p.follow(r)
 		}
 	}
-	s.config.reload(r.HeartbeatReply)
 	s.planner.block(r.Skipped)
 	s.reconcile(ctx, mustRead)
 	s.tellOwners(r)

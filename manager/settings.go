@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/fit"
-	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
 )
 
@@ -20,22 +19,12 @@ type rejectedSettings struct {
 	at   time.Time
 }
 
-// configurer applies what an operator has changed: the settings of the task type, and its failed items.
+// configurer applies the settings of the task type that an operator has changed.
 type configurer struct {
 	*base
 	rejected *atomic.Pointer[rejectedSettings]
 
 	settingsVersion int64 // of the settings in force
-	itemVersion     int64 // of the failed items that the processor knows
-	partition       int64 // the version of the queues under which the processor has loaded them (X6)
-}
-
-// reload makes the processor select soon if a heartbeat's reply says that failed items have changed.
-func (c *configurer) reload(p roster.HeartbeatReply) {
-	if p.ItemVersion != c.itemVersion || p.PartitionVersion != c.partition {
-		c.itemVersion, c.partition = p.ItemVersion, p.PartitionVersion
-		c.proc.Reload()
-	}
 }
 
 // read returns the job that reads the settings again, which have this version or a newer one.

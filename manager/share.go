@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
 )
@@ -26,8 +27,13 @@ type callShare struct {
 func sharePart(b *base) part {
 	s := &callShare{base: b}
 	return part{
-		follow: func(r heartbeatReply) { s.follow(r.Share) },
+		follow: func(r heartbeatReply) {
+			if s.follow(r.Share.InFlightShare); r.Share.Due {
+				b.agenda.add(time.Now(), raiseShares)
+			}
+		},
 		update: func(context.Context) { s.lowerEarly() },
+		jobs:   map[duty]func() *job{raiseShares: s.raise},
 		report: func(r *roster.ServerReport) { r.Lowering = s.lowering() },
 		status: func(st *Status) { st.MaxInFlight = s.limit() },
 	}
@@ -65,6 +71,24 @@ func (s *callShare) lowerEarly() {
 	if s.known && !s.asked && s.most < int(s.row.Granted) && s.proc.BatchesInFlight() <= s.most {
 		s.asked = true
 		s.heartbeater.soon()
+	}
+}
+
+// raise returns the job that grants calls to the servers that have fewer than they are to have.
+func (s *callShare) raise() *job {
+	var busy bool
+	return &job{
+		name: "raise the shares of max_in_flight",
+		call: func(ctx context.Context) (err error) {
+			busy, err = s.ownPlanner().RaiseShares(ctx)
+			return err
+		},
+		then: func(_ context.Context, err error) (more bool) {
+			if err == nil && !busy {
+				s.heartbeater.soon() // to learn of the new share
+			}
+			return false
+		},
 	}
 }
 

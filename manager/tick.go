@@ -30,11 +30,11 @@ type runTicker struct {
 // may begin.
 func (t *runTicker) follow(r heartbeatReply) {
 	now := time.Now()
-	if r.OpenRuns && !t.active {
+	if r.Runs.Open && !t.active {
 		t.agenda.add(now, tick)
 	}
-	t.active = r.OpenRuns
-	t.tickWhen(r.Now, now, r.NextFire, r.NextBegin)
+	t.active = r.Runs.Open
+	t.tickWhen(r.Now, now, r.Runs.NextFire, r.Runs.NextBegin)
 }
 
 // tickWhen makes the server tick at moments of the database's clock. Both clocks' present is given.

@@ -123,7 +123,7 @@ func BenchmarkBigRoster(b *testing.B) {
 					UUID: "new", TaskType: "settle", State: ops.StateServing, WatchRange: watched,
 				}}})
 				must(b, err)
-				watched = replies["new"].WatchRange
+				watched = replies["new"].Watch.Range
 			}
 		})
 		b.Run("loss of 100/"+kind, func(b *testing.B) {

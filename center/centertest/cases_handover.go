@@ -46,8 +46,8 @@ func testRelease(t *testing.T, c *center.Center) {
 		}
 		r.wantOwners("A", "B", "A", "B")
 		after, _ := r.heartbeat("B")
-		if after.PlanVersion <= before.PlanVersion || r.epoch("1") != epoch+1 {
-			t.Fatalf("the plan version went from %d to %d, want a rise; the epoch from %d to %d, want one more", before.PlanVersion, after.PlanVersion, epoch, r.epoch("1"))
+		if after.History.PlanVersion <= before.History.PlanVersion || r.epoch("1") != epoch+1 {
+			t.Fatalf("the plan version went from %d to %d, want a rise; the epoch from %d to %d, want one more", before.History.PlanVersion, after.History.PlanVersion, epoch, r.epoch("1"))
 		}
 	})
 }

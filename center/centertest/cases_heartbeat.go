@@ -20,18 +20,18 @@ func testHeartbeatReply(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		a, _ := r.heartbeat("A")
 		v := r.read("A")
-		if len(v.Queues) != 3 || a.QueueVersion != v.Version || v.PlanVersion != a.PlanVersion || v.QueueTotal != 3 {
+		if len(v.Queues) != 3 || a.QueueVersion != v.Version || v.PlanVersion != a.History.PlanVersion || v.QueueTotal != 3 {
 			t.Fatalf("reply %+v and view %+v, want 3 queues, and the same numbers in both", a, v)
 		}
 		if b, _ := r.heartbeat("B"); b.QueueVersion != r.read("B").Version {
 			t.Fatalf("reply %+v to B, want the number of its view", b)
 		}
-		if a.PlanDue || a.AnyDead || a.QueueTotal != 3 || a.Now.IsZero() {
+		if a.PlanDue || a.Watch.AnyDead || a.QueueTotal != 3 || a.Now.IsZero() {
 			t.Fatalf("reply %+v, want no plan due, no silent server, 3 queues and the time", a)
 		}
 		r.makeSilent("B")
 		r.register("C")
-		if a, _ = r.heartbeat("A"); !a.AnyDead || !a.PlanDue {
+		if a, _ = r.heartbeat("A"); !a.Watch.AnyDead || !a.PlanDue {
 			t.Fatalf("reply %+v, want a silent server and a plan due for the new one", a)
 		}
 	})
@@ -160,13 +160,13 @@ func testWatchRange(t *testing.T, c *center.Center) {
 			r.makeSilent(dead)
 			for i, want := range by {
 				for range 2 {
-					if p, ok := r.heartbeat(name(i)); !ok || p.AnyDead != want {
-						t.Errorf("%s is silent and %s got AnyDead %t, want %t", dead, name(i), p.AnyDead, want)
+					if p, ok := r.heartbeat(name(i)); !ok || p.Watch.AnyDead != want {
+						t.Errorf("%s is silent and %s got AnyDead %t, want %t", dead, name(i), p.Watch.AnyDead, want)
 					}
 				}
 			}
 			r.rebalanceExpiring(name(49))
-			if p, _ := r.heartbeat(name(49)); p.AnyDead {
+			if p, _ := r.heartbeat(name(49)); p.Watch.AnyDead {
 				t.Errorf("%s has not expired", dead)
 			}
 		}
@@ -194,7 +194,7 @@ func testWatchRange(t *testing.T, c *center.Center) {
 		r.makeSilent("s05x")
 		r.makeSilent("s99")
 		for _, name := range before {
-			if p, _ := r.heartbeat(name); !p.AnyDead {
+			if p, _ := r.heartbeat(name); !p.Watch.AnyDead {
 				t.Errorf("%s does not see that a server which joined later is silent", name)
 			}
 		}

@@ -57,7 +57,7 @@ func (h historySteps) beat(name string) {
 	if !there {
 		h.Fatalf("%s got no reply to its heartbeat", name)
 	}
-	h.beats[name].Add(h.tokens[name], p.Now, p.EpochFloor)
+	h.beats[name].Add(h.tokens[name], p.Now, p.History.EpochFloor)
 }
 
 // note makes a server read its queues and remember them.
@@ -287,7 +287,7 @@ func testRaisedEpochs(t *testing.T, c *center.Center) {
 		if n != 1 {
 			t.Errorf("%d events have the new epoch, want 1", n)
 		}
-		if p, _ := h.heartbeat("A"); p.QueueVersion < known+1_000_000 || p.EpochFloor != floor || p.PlanDue {
+		if p, _ := h.heartbeat("A"); p.QueueVersion < known+1_000_000 || p.History.EpochFloor != floor || p.PlanDue {
 			t.Fatalf("the reply is %+v, want the new epochs, and no plan due", p)
 		}
 		if err := center.InTx(batch, h.c.DB(), nothing); !errors.Is(err, center.ErrFenced) {

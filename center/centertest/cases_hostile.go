@@ -129,7 +129,7 @@ func (r timeSteps) hostileSteps(good *fixture) (failures []string) {
 	}
 	replies, err := c.Roster().SendHeartbeat(ctx, b)
 	try("heartbeat", err)
-	if reply := replies[good.uuid("A")]; err == nil && (reply.UUID == "" || reply.Paused || reply.Unreadable != nil) {
+	if reply := replies[good.uuid("A")]; err == nil && (reply.Now.IsZero() || reply.Paused || reply.Unreadable != nil) {
 		failures = append(failures, fmt.Sprintf("the healthy task type gets the reply %+v", reply))
 	}
 	if err == nil {

@@ -19,7 +19,7 @@ func testInFlight(t *testing.T, c *center.Center) {
 		r.join("B")
 		r.wantShares("A 3/2", "B 0/1")
 		a, _ := r.heartbeat("A")
-		if b, _ := r.heartbeat("B"); b.SharesDue || b.Share.Granted != 0 || b.Share.Target != 1 {
+		if b, _ := r.heartbeat("B"); b.Share.Due || b.Share.Granted != 0 || b.Share.Target != 1 {
 			t.Errorf("reply to B %+v, want that it waits for A", b)
 		}
 		r.raiseShares("B")
@@ -27,16 +27,16 @@ func testInFlight(t *testing.T, c *center.Center) {
 		if a = r.lower("A", 3, a.Share.Version); a.Share.Granted != 3 {
 			t.Errorf("share %+v after a heartbeat that lowers nothing", a.Share)
 		}
-		if a = r.lower("A", 2, a.Share.Version); a.Share.Granted != 2 || a.SharesDue || a.PlanDue {
+		if a = r.lower("A", 2, a.Share.Version); a.Share.Granted != 2 || a.Share.Due || a.PlanDue {
 			t.Errorf("reply to A %+v, want that A has lowered its share to 2 and no more", a)
 		}
 		b, _ := r.heartbeat("B")
-		if !b.SharesDue || b.PlanDue {
+		if !b.Share.Due || b.PlanDue {
 			t.Errorf("reply to B %+v, want that a call is free", b)
 		}
 		r.raiseShares("B")
 		r.wantShares("A 2/2", "B 1/1")
-		if b, _ = r.heartbeat("B"); b.SharesDue {
+		if b, _ = r.heartbeat("B"); b.Share.Due {
 			t.Errorf("reply to B %+v, want no call that is free", b)
 		}
 	})
@@ -224,9 +224,9 @@ func (r serverSteps) lower(name string, to int, version int64) roster.HeartbeatR
 	return r.send(name, roster.ServerReport{Lowering: roster.InFlightLowering{To: to, Version: version}})
 }
 
-// raiseShares rebalances as a server that has learned that calls are free.
+// raiseShares grants calls as a server that has learned that they are free.
 func (r serverSteps) raiseShares(name string) {
 	r.Helper()
-	_, err := r.c.Roster().Planner(r.task, r.uuid(name)).Rebalance(r.Context(), roster.RebalanceOptions{SharesDue: true, NoWait: true})
+	_, err := r.c.Roster().Planner(r.task, r.uuid(name)).RaiseShares(r.Context())
 	r.must(err)
 }

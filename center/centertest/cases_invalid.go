@@ -263,7 +263,7 @@ func testInvalidTotal(t *testing.T, c *center.Center) {
 				t.Fatalf("the number of queues has changed: %t, want false: %v", done, err)
 			}
 			r.wantQueues("0", "1", "2")
-			if p, _ := r.heartbeat("A"); p.RequestedTotal != 0 {
+			if p, _ := r.heartbeat("A"); p.Repartition.Total != 0 {
 				t.Fatalf("reply %+v, want no request", p)
 			}
 		})
@@ -300,7 +300,7 @@ func testInvalidLog(t *testing.T, c *center.Center, logged *logtest.Log) {
 	r.wantLogged(logged.Lines(), "schedule_server", r.uuid("B"), "judge_dead_interval_ms")
 	r.wantLogged(logged.Lines(), "schedule_queue", "2", "epoch")
 	r.wantLogged(logged.Lines(), "schedule_queue", "1", "cur_since")
-	if p, _ := r.heartbeat("A"); p.RequestedTotal != 0 {
+	if p, _ := r.heartbeat("A"); p.Repartition.Total != 0 {
 		t.Fatalf("reply %+v, want the request to be withdrawn", p)
 	}
 }

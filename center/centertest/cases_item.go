@@ -101,7 +101,7 @@ func testFailedItems(t *testing.T, c *center.Center) {
 	}
 	b.State, b.Attempts, b.RetryIn = ops.ItemRetry, 0, 0
 	r.wantItems("1", b)
-	if p, _ := r.heartbeat("A"); p.ItemVersion == reply.ItemVersion {
+	if p, _ := r.heartbeat("A"); p.Items.Version == reply.Items.Version {
 		t.Fatal("Retry did not change the item version in the heartbeat reply")
 	}
 	r.must(failures.Of(c.Roster()).Forget(t.Context(), r.task, []string{"a"}))

@@ -42,7 +42,7 @@ func testRepartition(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 3})
 		r.join("A")
 		r.exec("UPDATE schedule_task_running SET requested_total = 2 WHERE task_type = '%s'", r.task)
-		if p := r.reportDrained("A"); p.RequestedTotal != 2 || !p.AllDrained {
+		if p := r.reportDrained("A"); p.Repartition.Total != 2 || !p.Repartition.AllDrained {
 			t.Fatalf("heartbeat reply %+v, want 2 requested queues and AllDrained", p)
 		}
 		if !r.finishRepartition("A") {
@@ -60,13 +60,13 @@ func testRepartition(t *testing.T, c *center.Center) {
 			if r.finishRepartition("A") {
 				t.Fatal("the repartition finished before any server had drained")
 			}
-			if p := r.reportDrained("A"); p.RequestedTotal != total || p.AllDrained {
+			if p := r.reportDrained("A"); p.Repartition.Total != total || p.Repartition.AllDrained {
 				t.Fatalf("heartbeat reply %+v, want %d requested queues and one server left to drain", p, total)
 			}
 			if r.finishRepartition("A") {
 				t.Fatal("the repartition finished while B had work in flight")
 			}
-			if p := r.reportDrained("B"); !p.AllDrained {
+			if p := r.reportDrained("B"); !p.Repartition.AllDrained {
 				t.Fatalf("heartbeat reply %+v, want AllDrained", p)
 			}
 			if !r.finishRepartition("B") || r.finishRepartition("A") {
@@ -85,7 +85,7 @@ func testRepartition(t *testing.T, c *center.Center) {
 				t.Fatalf("no event says that all queues have epoch %d", epoch)
 			}
 			p, _ := r.heartbeat("A")
-			if p.QueueTotal != total || p.RequestedTotal != 0 || !p.PlanDue {
+			if p.QueueTotal != total || p.Repartition.Total != 0 || !p.PlanDue {
 				t.Fatalf("heartbeat reply %+v, want %d queues, no request and a plan due", p, total)
 			}
 			r.rebalance("A")
@@ -154,8 +154,8 @@ func testRepartitionCursors(t *testing.T, c *center.Center) {
 		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 4, 0))
 		r.exec("UPDATE schedule_queue SET cursor_value = '7' WHERE task_type = '%s' AND queue_id = '1'", r.task)
 		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 2, 0))
-		if p, _ := r.heartbeat("A"); p.RequestedTotal != 0 {
-			t.Fatalf("%d queues are still requested", p.RequestedTotal)
+		if p, _ := r.heartbeat("A"); p.Repartition.Total != 0 {
+			t.Fatalf("%d queues are still requested", p.Repartition.Total)
 		}
 	})
 	t.Run("N1 the events tell a request from its withdrawal", func(t *testing.T) {
@@ -197,7 +197,7 @@ func testRepartitionCursors(t *testing.T, c *center.Center) {
 		if r.finishRepartition("A") {
 			t.Fatal("the repartition finished although a queue has a cursor")
 		}
-		if p, _ := r.heartbeat("A"); p.RequestedTotal != 0 {
+		if p, _ := r.heartbeat("A"); p.Repartition.Total != 0 {
 			t.Fatalf("heartbeat reply %+v, want the refused request to be withdrawn", p)
 		}
 	})

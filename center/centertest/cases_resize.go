@@ -451,8 +451,8 @@ func testResizeRequests(t *testing.T, c *center.Center) {
 			if queues == 2 {
 				want = 0
 			}
-			if p, _ := r.heartbeat("A"); p.RequestedTotal != want {
-				t.Fatalf("after a change to %d queues, %d are requested, want %d", queues, p.RequestedTotal, want)
+			if p, _ := r.heartbeat("A"); p.Repartition.Total != want {
+				t.Fatalf("after a change to %d queues, %d are requested, want %d", queues, p.Repartition.Total, want)
 			}
 		}
 	})
@@ -467,8 +467,8 @@ func testResizeRequests(t *testing.T, c *center.Center) {
 			t.Errorf("the findings %+v advise nothing that withdraws the request", findings)
 		}
 		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 2, 0))
-		if p, _ := r.heartbeat("A"); p.RequestedTotal != 0 {
-			t.Errorf("%d queues are still requested", p.RequestedTotal)
+		if p, _ := r.heartbeat("A"); p.Repartition.Total != 0 {
+			t.Errorf("%d queues are still requested", p.Repartition.Total)
 		}
 		r.wantTotals("0/2 A", "1/4 A", "3/4 A")
 	})
@@ -479,8 +479,8 @@ func testResizeRequests(t *testing.T, c *center.Center) {
 		r.finishChange("A", "1")
 		r.must(c.Roster().Operator("test").ResizeAll(t.Context(), r.task, 1, 0))
 		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 2, 0))
-		if p, _ := r.heartbeat("A"); p.RequestedTotal != 0 || r.resizing() != "" {
-			t.Errorf("%d queues are requested, and the requests %q wait, want none", p.RequestedTotal, r.resizing())
+		if p, _ := r.heartbeat("A"); p.Repartition.Total != 0 || r.resizing() != "" {
+			t.Errorf("%d queues are requested, and the requests %q wait, want none", p.Repartition.Total, r.resizing())
 		}
 		r.wantTotals("0/2 A", "1/4 A", "3/4 A")
 	})

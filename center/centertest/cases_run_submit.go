@@ -75,7 +75,7 @@ func testSubmission(t *testing.T, c *center.Center) {
 		begin := r.now().Add(time.Hour).Truncate(time.Second)
 		later := r.ask(runs.Submission{Key: "later", NotBefore: begin.Add(time.Hour)})
 		r.ask(runs.Submission{Key: "soon", NotBefore: begin})
-		for _, at := range []time.Time{r.runReply("A").NextBegin, r.tick().NextBegin} {
+		for _, at := range []time.Time{r.runReply("A").Runs.NextBegin, r.tick().NextBegin} {
 			if !at.Equal(begin) {
 				t.Fatalf("the next run may begin at %s, want %s", at, begin)
 			}

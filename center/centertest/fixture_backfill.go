@@ -11,7 +11,7 @@ import (
 )
 
 // asksForTicks reports whether the reply to a server's heartbeat asks it to tick.
-func (r *fixture) asksForTicks(name string) bool { return r.runReply(name).OpenRuns }
+func (r *fixture) asksForTicks(name string) bool { return r.runReply(name).Runs.Open }
 
 // runReply returns the reply to the heartbeat of a server that works in runs.
 func (r *fixture) runReply(name string) roster.HeartbeatReply {

@@ -90,7 +90,7 @@ func (r serverSteps) rebalanceExpiring(name string) {
 func (r serverSteps) heartbeat(name string) (roster.HeartbeatReply, bool) {
 	r.Helper()
 	p := r.send(name, roster.ServerReport{})
-	return p, p.UUID != ""
+	return p, !p.Now.IsZero()
 }
 
 // send sends a heartbeat with a new token and the report of one server. The reply is empty if the server is not
@@ -102,7 +102,7 @@ func (r serverSteps) send(name string, report roster.ServerReport) roster.Heartb
 	b := roster.Heartbeat{Token: r.tokens[name] + "+", Servers: []roster.ServerReport{report}}
 	p := r.sendAll(b)[r.uuid(name)]
 	r.tokens[name] = b.Token
-	r.watchRanges[name] = p.WatchRange
+	r.watchRanges[name] = p.Watch.Range
 	return p
 }
 

@@ -202,7 +202,7 @@ var planMutants = []mutant{
 	},
 	{
 		"P10", "a heartbeat that arrives late lowers a share",
-		"renewLease", "max_in_flight_version = v.calls_version AND ",
+		"lowerShare", "max_in_flight_version = v.calls_version AND ",
 		"v.calls_version >= 0 AND ",
 		"TestConformance/.*/P10_shares",
 	},

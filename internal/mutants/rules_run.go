@@ -52,7 +52,7 @@ var runMutants = []mutant{
 	},
 	{
 		"R21", "no heartbeat asks for the tick that makes a submitted run",
-		"runColumns", "u.own_sign = s.own_sign)",
+		"columns", "u.own_sign = s.own_sign)",
 		"u.own_sign = '')",
 		"TestConformance",
 	},
@@ -154,13 +154,13 @@ var runMutants = []mutant{
 	},
 	{
 		"R6", "a run that waits for its time begins with the next heartbeat",
-		"follow", "r.NextFire, r.NextBegin)",
-		"r.NextFire)",
+		"follow", "r.Runs.NextFire, r.Runs.NextBegin)",
+		"r.Runs.NextFire)",
 		"TestRunThatWaitsForItsTime",
 	},
 	{
 		"R6", "a run that waits for its time costs a tick each second",
-		"runColumns", "AND (w.not_before IS NULL OR NOT (` + sleeps + `))",
+		"columns", "AND (w.not_before IS NULL OR NOT (` + sleeps + `))",
 		"",
 		"TestRunThatWaitsForItsTime",
 	},
@@ -394,7 +394,7 @@ var runMutants = []mutant{
 	},
 	{
 		"R20", "no heartbeat asks for the ticks of a backfill",
-		"runColumns", "b.state = 'RUNNING' AND (NOT b.paused",
+		"columns", "b.state = 'RUNNING' AND (NOT b.paused",
 		"b.state = 'NONE' AND (NOT b.paused",
 		"TestConformance",
 	},

@@ -22,8 +22,8 @@ var serverMutants = []mutant{
 	},
 	{
 		"S1", "the heartbeat's text grows with the servers",
-		"query", "return `SELECT ` +",
-		"return fmt.Sprintf(`SELECT /* %d */ `, len(asked)) +",
+		"query", "return `SELECT s.uuid, ` +",
+		"return fmt.Sprintf(`SELECT /* %d */ s.uuid, `, len(asked)) +",
 		"TestHeartbeatTextDoesNotGrow",
 	},
 	{
@@ -76,7 +76,7 @@ var serverMutants = []mutant{
 	},
 	{
 		"S3", "each heartbeat takes the lock",
-		"after", "r.AnyDead && r.watched > 0 || ",
+		"after", "r.Watch.AnyDead && r.watched > 0 || ",
 		"r.watched >= 0 || ",
 		"TestTwoStatementsPerHeartbeat",
 	},

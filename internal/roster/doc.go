@@ -90,7 +90,8 @@
 // writes its output.
 //
 // [Roster.SendHeartbeat] is one UPDATE and one SELECT on a connection of its own, so that nothing delays a heartbeat
-// (S1). Its reply carries version numbers and counts. A server reads more only if one of them has changed.
+// (S1). Its reply carries version numbers and counts. A server reads more only if one of them has changed. What one
+// option needs of the reply is a field of [HeartbeatReply], whose type states the columns in the option's file.
 //
 // An operator's request is written where no server's transaction delays it. A pause, another number of queues and the
 // queues to be removed, split or merged are columns of the lock row. The state of a server is a column of its own row.
@@ -113,7 +114,8 @@
 //	roster.go event.go                    the types, the errors, and the history that each change writes, with the alerts
 //	lock.go                               transactions under the lock row, and its counters
 //	server.go reservation.go              how a server joins, leaves, expires, and keeps its queues for its return
-//	heartbeat.go in_flight.go             the heartbeat, and the servers' shares of max_in_flight
+//	heartbeat.go watch.go statistics.go   the heartbeat, the servers that each server watches, and what people read
+//	in_flight.go runs.go items.go         options: shares of max_in_flight, runs, failed items
 //	rebalance.go reader.go write_plan.go  the planning transaction, its input and its output
 //	audit.go                              the periodic check of the rows
 //	view.go release.go                    what a server reads of its queues, and handing a queue over

@@ -53,6 +53,15 @@ func (b *Beats) Add(token string, at time.Time, floor int64) {
 // NewMemory returns a memory of nothing.
 func NewMemory() *Memory { return &Memory{queues: map[string]Ownership{}} }
 
+// HistoryReply are figures of a heartbeat's reply that only rise, unless the database has lost history.
+type HistoryReply struct {
+	EpochFloor  int64 // plans have raised the epochs of all queues above it (H8)
+	PlanVersion int64
+}
+
+// columns implements replyOption.
+func (HistoryReply) columns(Heartbeat) string { return `r.epoch_floor, r.plan_version` }
+
 // Snapshot returns a copy that another goroutine may read.
 func (m *Memory) Snapshot() Memory {
 	return Memory{queues: maps.Clone(m.queues), ended: slices.Clone(m.ended)}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,12 +27,46 @@ type InFlightShare struct {
 // shareColumns are the columns of InFlightShare.
 const shareColumns = `max_in_flight, max_in_flight_target, max_in_flight_version`
 
+// ShareReply is what a heartbeat's reply says about the server's part of max_in_flight.
+type ShareReply struct {
+	InFlightShare
+	Due bool // the server has fewer calls than its target, and calls are free: RaiseShares
+}
+
+// columns implements replyOption. Without a limit the first comparison is NULL, and a CASE of its own ends the last
+// column there. After AND, the database would read all servers of the task type, because NULL AND FALSE is FALSE.
+func (ShareReply) columns(Heartbeat) string {
+	return `s.max_in_flight, s.max_in_flight_target, s.max_in_flight_version,
+		CASE WHEN s.max_in_flight < s.max_in_flight_target THEN CASE WHEN ` + callsFree("s", "t.max_in_flight") +
+		` THEN 1 ELSE 0 END ELSE 0 END`
+}
+
 // InFlightLowering lowers the share of a server to To, if the share has that version. From this report on, and until
 // the server learns of a later version, it has at most To calls in flight. The zero value lowers nothing.
 type InFlightLowering struct {
 	To      int
 	Version int64
 }
+
+// loweringRow is what a heartbeat writes for an InFlightLowering.
+type loweringRow struct {
+	Calls   int64 `db:"calls"`
+	Version int64 `db:"calls_version"` // -1 lowers nothing, because no share has it
+}
+
+func (l InFlightLowering) row() loweringRow {
+	if l.Version == 0 {
+		return loweringRow{Version: -1}
+	}
+	return loweringRow{int64(l.To), l.Version}
+}
+
+// lowerShare is the part of a heartbeat's SET clause that lowers the share. A heartbeat that arrives after a plan has
+// written the share lowers nothing, because the share has another version: the server may have more calls in flight by
+// then.
+var lowerShare = fmt.Sprintf(`max_in_flight = CASE
+	WHEN max_in_flight_version = v.calls_version AND COALESCE(max_in_flight, %d) > v.calls THEN v.calls
+	ELSE max_in_flight END`, NoLimit)
 
 // callsFree is a condition on a row of schedule_server or schedule_task_running, whose alias is row: its servers may
 // have fewer calls in flight than limit.
@@ -102,10 +137,29 @@ func shareChanges(before, after []plan.Share) (changes []shareChange) {
 	return changes
 }
 
-// raiseShares grants calls that are free because a server has lowered its share. It needs no plan.
-func raiseShares(ctx context.Context, l *LockTx, r Reader, servers []ServerRow) error {
+// RaiseShares grants calls in flight that are free, because a server has lowered its share, to servers that have fewer
+// than they are to have (P10). It needs no plan. It does nothing while another transaction has the lock row, and then
+// reports busy: most likely another server does the same, and if not, the next heartbeat's reply says so again.
+func (p Planner) RaiseShares(ctx context.Context) (busy bool, err error) {
+	due, busy, err := p.ask(ctx, true, sharesDue)
+	if err != nil || busy || !due {
+		return busy, sqldb.Wrap(err, "ask whether calls of %s$%s are free", p.taskType, p.roster.OwnSign)
+	}
+	err = p.roster.underFreeLock(ctx, p.taskType, raiseShares)
+	if errors.Is(err, sqldb.ErrBusy) {
+		return true, nil
+	}
+	return false, sqldb.Prefix(err, "raise the shares of max_in_flight of")
+}
+
+func raiseShares(ctx context.Context, l *LockTx) error {
+	r := l.Reader()
 	limits, _, err := r.limits(ctx)
 	if err != nil || limits.InFlight == 0 {
+		return err
+	}
+	servers, err := r.Servers(ctx)
+	if err != nil {
 		return err
 	}
 	before := sharesOf(servers)

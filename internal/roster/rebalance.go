@@ -37,10 +37,6 @@ type RebalanceOptions struct {
 	// not hold the rows any more (L5). The other servers wait until the plan is due.
 	RetrySkipped bool
 
-	// SharesDue makes Rebalance grant calls in flight that are free to servers that have fewer than they are to have
-	// (P10).
-	SharesDue bool
-
 	// NoWait makes Rebalance do nothing while another transaction has the lock row. A server sets it when a heartbeat
 	// reply says that a plan is due. Hundreds of servers learn that at once, and most likely one of them is planning
 	// already. If not, the next reply says so again. SQLite waits all the same.
@@ -88,33 +84,36 @@ func (p Planner) rebalanceDue(ctx context.Context, o RebalanceOptions) (due, bus
 	if o.RetrySkipped {
 		condition += ` OR skipped IS NOT NULL`
 	}
-	if o.SharesDue {
-		condition += ` OR ` + sharesDue
-	}
 	if o.Watched > 0 {
 		condition += ` OR EXISTS (SELECT 1 ` + servers + isDead + `)`
 	}
 	if len(o.Ended) > 0 {
 		condition += ` OR EXISTS (SELECT 1 ` + servers + `d.witness IN (` + sqldb.Marks(len(o.Ended)) + `))`
 	}
+	due, busy, err = p.ask(ctx, o.NoWait, condition, sqldb.Args(o.Ended)...)
+	return due, busy, sqldb.Wrap(err, "rebalance %s$%s: check whether a plan is due", p.taskType, p.roster.OwnSign)
+}
+
+// ask reports, with one statement and without waiting, whether a condition on the lock row q is true. With free it also
+// reports whether another transaction has the row; then it does not know more.
+func (p Planner) ask(ctx context.Context, free bool, condition string, args ...any) (yes, busy bool, err error) {
 	query := `SELECT CASE WHEN ` + condition + ` THEN 1 ELSE 0 END FROM schedule_task_running q WHERE ` + ofTask
-	args := append(sqldb.Args(o.Ended), p.taskType, p.roster.OwnSign)
+	args = append(args, p.taskType, p.roster.OwnSign)
 	var rows []bool
 	err = p.roster.DB.RetryRead(ctx, func(ctx context.Context) error {
 		var err error
-		if o.NoWait {
+		if free {
 			rows, _, err = sqldb.Free[bool](ctx, p.roster.DB, p.roster.DB.Dialect, query, args...)
 		} else {
 			rows, err = sqldb.Records[bool](ctx, p.roster.DB, query, args...)
 		}
 		return err
 	})
-	if skips := o.NoWait && !p.roster.DB.OneWriter; err == nil && len(rows) == 0 && !skips {
+	if skips := free && !p.roster.DB.OneWriter; err == nil && len(rows) == 0 && !skips {
 		err = ErrUnknownTask
 	}
 	if err != nil {
-		return false, false, fmt.Errorf("rebalance %s$%s: check whether a plan is due: %w",
-			p.taskType, p.roster.OwnSign, err)
+		return false, false, err
 	}
 	if len(rows) == 0 {
 		return false, true, nil
@@ -168,7 +167,7 @@ func rebalance(ctx context.Context, l *LockTx,
 		v := l.versions
 		return v.planDue || v.planned != v.membership || p.Always || p.RetrySkipped && v.skipped
 	}
-	if !due() && !p.SharesDue && p.Watched == 0 && len(p.Ended) == 0 {
+	if !due() && p.Watched == 0 && len(p.Ended) == 0 {
 		return did, nil
 	}
 	r := l.Reader()
@@ -178,9 +177,6 @@ func rebalance(ctx context.Context, l *LockTx,
 	}
 	if servers, did.silences, err = expire(ctx, l, servers, p); err != nil {
 		return did, err
-	}
-	if !due() && p.SharesDue {
-		return did, raiseShares(ctx, l, r, servers)
 	}
 	if !due() {
 		return did, nil

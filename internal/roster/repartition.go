@@ -73,6 +73,23 @@ func (o Operator) Repartition(ctx context.Context, taskType string, total int, s
 	return sqldb.Prefix(err, "repartition")
 }
 
+// RepartitionReply is what a heartbeat's reply says about a request for another number of queues (N1).
+type RepartitionReply struct {
+	Total      int  // that is requested; 0: none. Otherwise all servers drain, so that the number can change
+	AllDrained bool // all servers have drained: any of them may change the number
+}
+
+// columns implements replyOption. The second one is a constant while no server of the process has drained.
+func (RepartitionReply) columns(b Heartbeat) string {
+	allDrained := `0`
+	if slices.ContainsFunc(b.Servers, func(s ServerReport) bool { return s.DrainedPartition != 0 }) {
+		allDrained = `CASE WHEN r.requested_total IS NULL OR EXISTS (SELECT 1 FROM schedule_server b
+			WHERE b.task_type = s.task_type AND b.own_sign = s.own_sign
+			AND b.drained_partition <> r.partition_version) THEN 0 ELSE 1 END`
+	}
+	return `COALESCE(r.requested_total, 0), ` + allDrained
+}
+
 // FinishRepartition changes the number of queues if that is requested and each server has drained for it. It reports
 // whether it did. It also waits for a server that is dead but not yet expired.
 func (p Planner) FinishRepartition(ctx context.Context) (done bool, err error) {

@@ -78,11 +78,11 @@ func TestHeartbeatsFromTheFuture(t *testing.T) {
 			replies, err = c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{
 				Token: "y",
 				Servers: []roster.ServerReport{{
-					UUID: web1, TaskType: "settle", State: roster.StateServing, WatchRange: replies[web1].WatchRange,
+					UUID: web1, TaskType: "settle", State: roster.StateServing, WatchRange: replies[web1].Watch.Range,
 				}},
 			})
 		}
-		if err != nil || !replies[web1].AnyDead {
+		if err != nil || !replies[web1].Watch.AnyDead {
 			t.Fatalf("SendHeartbeat: got %+v, %v, want a reply with AnyDead", replies, err)
 		}
 		beforeTheChange := time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -186,7 +186,7 @@ func (r *steps) beat(uuid string) error {
 	if err == nil && !ok {
 		err = fmt.Errorf("heartbeat of %s: no reply", uuid)
 	}
-	r.token, r.watch = token, reply.WatchRange
+	r.token, r.watch = token, reply.Watch.Range
 	return err
 }
 

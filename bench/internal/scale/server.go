@@ -48,7 +48,7 @@ func (s *server) beat(ctx context.Context) {
 		s.h.f.fails.Add(1)
 		return
 	}
-	s.token, s.watchRange = token, p.WatchRange
+	s.token, s.watchRange = token, p.Watch.Range
 	s.h.f.beats.Add(1)
 	select { // the newest reply replaces an unread one
 	case <-s.replies:
@@ -95,7 +95,7 @@ func (s *server) try(ctx context.Context, step func(context.Context) error) {
 
 func (s *server) follow(ctx context.Context, p roster.HeartbeatReply) error {
 	stale := s.stale || !s.matches(p) || s.hasUninformedRequester()
-	if p.AnyDead || p.PlanDue {
+	if p.Watch.AnyDead || p.PlanDue {
 		busy, err := s.rebalance(ctx, p)
 		if err != nil {
 			return err
@@ -112,7 +112,7 @@ func (s *server) follow(ctx context.Context, p roster.HeartbeatReply) error {
 // manager does.
 func (s *server) rebalance(ctx context.Context, p roster.HeartbeatReply) (busy bool, err error) {
 	a := roster.RebalanceOptions{MaxHeartbeatAge: 2 * s.h.f.settings.HeartbeatInterval, RepliedAt: p.Now}
-	a.NoWait = !p.AnyDead || s.busy < 3
+	a.NoWait = !p.Watch.AnyDead || s.busy < 3
 	if watched := p.Now.Sub(s.since); !p.Now.IsZero() && watched >= s.h.f.settings.JudgeDeadInterval {
 		a.Watched = watched
 		a.Inherited = s.since.Before(s.joined) && p.Now.Sub(s.joined) < s.h.f.settings.JudgeDeadInterval
