@@ -400,8 +400,8 @@ var handoverMutants = []mutant{
 	},
 	{
 		"H8", "a task type does not notice that the epochs are to rise",
-		"planDue", "OR epoch_floor < %s",
-		"OR epoch_floor < 0 * %s",
+		"epochExtension", "`epoch_floor < `",
+		"`epoch_floor < 0 * `",
 		"TestConformance",
 	},
 	{

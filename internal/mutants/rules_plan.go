@@ -201,6 +201,12 @@ var planMutants = []mutant{
 		"TestCallSharesStayWithinTheLimit",
 	},
 	{
+		"P10", "no server grants the calls that are free",
+		"sharePart", "; r.Share.Due {",
+		"; r.Share.Due && r.PlanDue {",
+		"TestFreeCallsAreGranted",
+	},
+	{
 		"P10", "a heartbeat that arrives late lowers a share",
 		"lowerShare", "max_in_flight_version = v.calls_version AND ",
 		"v.calls_version >= 0 AND ",
@@ -244,7 +250,7 @@ var planMutants = []mutant{
 	},
 	{
 		"P13", "a plan is not due when a reservation ends",
-		"planDue", "OR reserved_until <= {now}",
+		"reservationExtension", "reserved_until <= {now} OR ",
 		"",
 		"TestConformance",
 	},
@@ -418,20 +424,20 @@ var planMutants = []mutant{
 	},
 	{
 		"P15", "task types that are planned at the same time do not wait for each other",
-		"planWithTotals", "len(free) == 0",
+		"planTotalsAgain", "len(free) == 0",
 		"len(free) < 0",
 		"TestConformance",
 	},
 	{
 		"P15", "a plan does not read the totals again under the lock",
-		"planWithTotals", "err := in.readElsewhere(ctx, r); err != nil",
+		"planTotalsAgain", "err := p.in.readElsewhere(ctx, p.l.Reader()); err != nil",
 		"err != nil",
 		"TestTotalsAreReadAgain",
 	},
 	{
 		"P15", "moves for the totals that waited are not planned again",
-		"rebalance", "len(did.skipped) > 0 || waits",
-		"len(did.skipped) > 0 || waits && false",
+		"write", "len(p.skipped) > 0 || p.again",
+		"len(p.skipped) > 0 || p.again && false",
 		"TestConformance",
 	},
 }

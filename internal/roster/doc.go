@@ -98,6 +98,10 @@
 // The servers learn of a request with their next heartbeats, drain, and carry it out: [Planner.FinishRepartition],
 // [Server.FinishChange].
 //
+// An option, such as shares of max_in_flight, is a file of its own with up to three things: the type of its field in
+// [HeartbeatReply], which states its columns; an extension (extension.go), which has its steps in a plan under the lock
+// row and in an audit; and methods of Server, Planner or Operator.
+//
 // # Alternatives that were rejected
 //
 //   - A leader that plans: if the leader dies, its replacement is an outage of its own. Here any server plans, under
@@ -113,16 +117,24 @@
 //
 //	roster.go event.go                    the types, the errors, and the history that each change writes, with the alerts
 //	lock.go                               transactions under the lock row, and its counters
-//	server.go reservation.go              how a server joins, leaves, expires, and keeps its queues for its return
+//	server.go                             how a server joins, leaves and expires
 //	heartbeat.go watch.go statistics.go   the heartbeat, the servers that each server watches, and what people read
-//	in_flight.go runs.go items.go         options: shares of max_in_flight, runs, failed items
 //	rebalance.go reader.go write_plan.go  the planning transaction, its input and its output
-//	audit.go                              the periodic check of the rows
-//	view.go release.go                    what a server reads of its queues, and handing a queue over
+//	audit.go extension.go                 the periodic check of the rows, and what options add to it and to a plan
+//	view.go queue_version.go release.go   what a server reads of its queues, and handing a queue over
 //	fence.go                              what an owner does under its epoch: fence, cursor, permit window
-//	history.go epochs.go                  what proves that the database has lost history, and how epochs rise then
 //	server_operate.go                     operators: weight, pause, drain,
 //	repartition.go queue.go               another number of queues, and named queues
 //	resize.go split.go backlog.go         requests to split and merge queues, and how that is done
 //	suit.go                               what the dealers of servers rule out
+//
+// Options, in the order of extension.go:
+//
+//	invalid.go times.go                   values that no server can work with, and times that the clock has not reached
+//	history.go epochs.go                  what proves that the database has lost history, and how epochs rise then
+//	totals.go load.go                     even numbers of queues over all task types, and even loads
+//	waiting.go crash.go                   why queues have no owner, and owners that die one after the other
+//	reservation.go in_flight.go           queues that are kept for a server's return, and shares of max_in_flight
+//	witness.go data.go data_check.go      processes of the host that have ended, and data databases
+//	runs.go items.go                      runs and failed items, as heartbeats know them
 package roster

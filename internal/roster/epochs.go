@@ -236,6 +236,17 @@ func (h heldQueues) without(changes []plan.Change) []plan.Change {
 	return slices.DeleteFunc(slices.Clone(changes), func(c plan.Change) bool { return h[c.QueueID] })
 }
 
+// epochExtension raises the epochs of queues after history was lost (H8).
+func epochExtension() extension {
+	return extension{
+		due: func(lockRow string) string { return `epoch_floor < ` + environmentFloor(lockRow) },
+		before: func(ctx context.Context, p *planning) (err error) {
+			p.held, err = raiseEpochs(ctx, p.l, p.in.Queues, p.actor)
+			return err
+		},
+	}
+}
+
 // raiseEpochs raises the epochs of the queues that are not above the epoch_floor, and writes them to queues. Their
 // owners stay, and notice the change as any other of their rows. It returns the queues whose rows other transactions
 // hold: their owners drain them, and a later plan raises them (L5).

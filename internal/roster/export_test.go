@@ -88,15 +88,15 @@ func (r *Roster) PlanFrom(ctx context.Context, taskType string, elsewhere map[st
 		if err != nil {
 			return err
 		}
-		in, err := l.Reader().PlanInput(ctx, servers)
-		if err != nil {
+		p := &planning{l: l, staying: servers}
+		if err := p.read(ctx); err != nil {
 			return err
 		}
-		for i, s := range in.Servers {
-			in.Servers[i].Elsewhere = elsewhere[s.UUID]
+		for i, s := range p.in.Servers {
+			p.in.Servers[i].Elsewhere = elsewhere[s.UUID]
 		}
-		result, _, err := planWithTotals(ctx, l, l.Reader(), &in)
-		changes = result.Changes
+		err = inOrder(ctx, p.plan, p.review)
+		changes = p.result.Changes
 		return err
 	})
 	return changes, err

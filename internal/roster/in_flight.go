@@ -88,14 +88,22 @@ type shareChange struct {
 	raised          bool // granted changes; otherwise the server may be lowering it
 }
 
-// shares returns the changes of the shares that a plan with these changes wants. servers are all servers whose calls
-// count, the oldest first.
-func (in PlanInput) shares(servers []ServerRow, changes []plan.Change) []shareChange {
+// shareExtension shares max_in_flight out among the servers with each plan (P10).
+func shareExtension() extension {
+	return extension{
+		last:    func(ctx context.Context, p *planning) error { return writeShares(ctx, p.l, p.shares()) },
+		differs: func(p *planning) bool { return len(p.shares()) > 0 },
+	}
+}
+
+// shares returns the changes of the shares that the plan wants.
+func (p *planning) shares() []shareChange {
+	in, servers := p.in, p.staying
 	if in.Limits.InFlight == 0 && !slices.ContainsFunc(servers, ServerRow.limited) {
 		return nil
 	}
-	next := make(map[string]string, len(changes))
-	for _, c := range changes {
+	next := make(map[string]string, len(p.result.Changes))
+	for _, c := range p.result.Changes {
 		next[c.QueueID] = cmp.Or(c.Requester, c.Owner)
 	}
 	queues := make(map[string]int, len(servers))

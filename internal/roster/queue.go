@@ -300,6 +300,11 @@ func planNow(ctx context.Context, l *LockTx, s Server, err error) error {
 	return err
 }
 
+// removalExtension deletes the queues that are to be removed and have lost their owner (N2).
+func removalExtension() extension {
+	return extension{after: func(ctx context.Context, p *planning) error { return deleteRemovedQueues(ctx, p.l, p.actor) }}
+}
+
 // deleteRemovedQueues deletes the queues that are to be removed and have no owner. It records how high their epochs
 // were: a queue that is added again under the same name starts above them (H6).
 func deleteRemovedQueues(ctx context.Context, l *LockTx, actor string) error {

@@ -134,28 +134,6 @@ func (r Reader) PlanInput(ctx context.Context, servers []ServerRow) (in PlanInpu
 	return in, in.readElsewhere(ctx, r)
 }
 
-// readElsewhere reads how many queues of other task types the processes of the servers have, or are to have (P15).
-func (in *PlanInput) readElsewhere(ctx context.Context, r Reader) error {
-	type process struct {
-		ID     string
-		Queues int
-	}
-	list, err := sqldb.Records[process](ctx, r, `SELECT s.process,
-			SUM((SELECT COUNT(*) FROM schedule_queue q WHERE q.cur_server = s.uuid AND q.req_server IS NULL)
-				+ (SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid))
-		FROM schedule_server s WHERE s.own_sign = ? AND s.task_type <> ? AND s.process <> ''
-		AND s.process IN (SELECT m.process FROM schedule_server m WHERE m.task_type = ? AND m.own_sign = ?)
-		GROUP BY s.process`, r.ownSign, r.taskType, r.taskType, r.ownSign)
-	queues := map[string]int{}
-	for _, p := range list {
-		queues[p.ID] = p.Queues
-	}
-	for i, process := range in.processes {
-		in.Servers[i].Elsewhere = queues[process]
-	}
-	return sqldb.Wrap(err, "count the queues of other task types")
-}
-
 // limitsAndLoads returns the settings that the planner needs, with the loads if it is to even them, and how many moves
 // per hour may even the load.
 func (r Reader) limitsAndLoads(ctx context.Context) (limits plan.Limits, perHour int, err error) {
@@ -228,12 +206,6 @@ func (r Reader) queues(ctx context.Context) (queues []plan.Queue, waiting map[st
 	return queues, waiting, nil
 }
 
-// What can be even among the servers of a task type.
-const (
-	BalanceQueues = "QUEUES" // the numbers of queues
-	BalanceLoad   = "LOAD"   // the loads of the queues (P16)
-)
-
 // newFor is how long a server counts as new: longer than a plan takes to be repeated because it skipped rows (L5).
 const newFor = 10 * time.Second
 
@@ -245,74 +217,3 @@ var isNew = fmt.Sprintf(`CASE WHEN register_time > {ago %d} AND register_time <=
 		AND h.own_sign = schedule_server.own_sign AND h.name = schedule_server.name AND h.left_time > {ago %d})
 		THEN 0 ELSE 1 END
 	ELSE 0 END`, newFor.Milliseconds(), MaxReturn.Milliseconds())
-
-// budgetTime is the time to which load_moves_per_hour belongs.
-const budgetTime = time.Hour
-
-// LoadsOf returns the input for a plan by load that may move any number of queues (P16). A load has no age: while a
-// new owner has not measured it, or counts fail, the last one is the best that is known.
-func (r Reader) LoadsOf(ctx context.Context) (*plan.Loads, error) {
-	loads := &plan.Loads{Of: map[string]float64{}, Start: plan.LoadStart, Stop: plan.LoadStop, Budget: -1}
-	type row struct {
-		Queue  string
-		Demand any // SQLite keeps any text that was written by hand (S13)
-	}
-	rows, err := sqldb.Records[row](ctx, r, `SELECT queue_id, demand FROM schedule_backlog
-		WHERE `+ofTask+` AND demand IS NOT NULL ORDER BY queue_id`, r.taskType, r.ownSign)
-	for _, q := range rows {
-		if load, ok := q.Demand.(float64); ok {
-			loads.Of[q.Queue] = load
-		}
-	}
-	return loads, sqldb.Wrap(err, "read the loads")
-}
-
-// loads returns the input for a plan by load within the budget.
-func (r Reader) loads(ctx context.Context, perHour int) (*plan.Loads, error) {
-	loads, err := r.LoadsOf(ctx)
-	if err != nil {
-		return nil, err
-	}
-	type budget struct{ Now, Until time.Time }
-	b, err := sqldb.Value[budget](ctx, r, `SELECT {now}, load_moves_until FROM schedule_task_running WHERE `+ofTask,
-		r.taskType, r.ownSign)
-	if err != nil {
-		return nil, fmt.Errorf("read the moves of the last hour: %w", err)
-	}
-	loads.Budget = movesLeft(perHour, b.Now, b.Until)
-	return loads, nil
-}
-
-// movesLeft returns how many queues may move to even the load. Each move adds its part of an hour to until, or to now
-// if that is later.
-func movesLeft(perHour int, now, until time.Time) int {
-	return int((budgetTime - budgetUsed(now, until)) / moveTime(perHour))
-}
-
-// budgetUsed returns how much of the hour is used up. A time that is over an hour away was written by hand, or before
-// the clock was set back: as much as possible is used up, so that a step of the clock gives no moves. The next audit
-// writes the end of the hour.
-func budgetUsed(now, until time.Time) time.Duration { return max(0, min(until.Sub(now), budgetTime)) }
-
-// moveTime returns the part of an hour of one move. maxMoves bounds a number that was written by hand.
-func moveTime(perHour int) time.Duration {
-	return budgetTime / time.Duration(min(max(1, perHour), maxMoves))
-}
-
-const maxMoves = 1_000_000
-
-// countLoadMoves counts the changes that only even the load in the budget of the hour.
-func countLoadMoves(ctx context.Context, l *LockTx, perHour int, changes []plan.Change) error {
-	moves := 0
-	for _, c := range changes {
-		if c.Rule == plan.Load {
-			moves++
-		}
-	}
-	if moves == 0 {
-		return nil
-	}
-	until := l.Now.Add(budgetUsed(l.Now, l.loadMovesUntil) + time.Duration(moves)*moveTime(perHour))
-	err := l.setLockRow(ctx, `load_moves_until = ?`, l.Dialect.Time(until))
-	return sqldb.Wrap(err, "count the moves that even the load")
-}

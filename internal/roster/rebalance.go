@@ -159,109 +159,141 @@ type rebalanced struct {
 	moves    map[string]int
 }
 
-// rebalance expires, plans and writes.
-func rebalance(ctx context.Context, l *LockTx,
-	p rebalancing,
-) (did rebalanced, err error) {
-	due := func() bool {
-		v := l.versions
-		return v.planDue || v.planned != v.membership || p.Always || p.RetrySkipped && v.skipped
-	}
-	if !due() && p.Watched == 0 && len(p.Ended) == 0 {
+// planning is a plan under the lock row: what it is made from, the plan, and what is written of it.
+type planning struct {
+	rebalancing
+	l *LockTx
+
+	staying []ServerRow // the servers that are still registered after the transaction, in the states that they have then
+	in      PlanInput
+	held    heldQueues // queues whose changes are not written now, because other transactions hold their rows
+	result  plan.Result
+	again   bool // the plan is due again, even if all of it is written
+
+	written []plan.Change
+	skipped []plan.Change // because other transactions hold their rows
+}
+
+// rebalance expires dead servers, plans and writes, in the transaction l, which has the lock row and the clock. The
+// steps before, review, after and last are those of the extensions.
+func rebalance(ctx context.Context, l *LockTx, r rebalancing) (did rebalanced, err error) {
+	if !r.due(l) && r.Watched == 0 && len(r.Ended) == 0 {
 		return did, nil
 	}
-	r := l.Reader()
-	servers, err := r.Servers(ctx)
-	if err != nil {
+	servers, err := l.Reader().Servers(ctx)
+	if err == nil {
+		servers, did.silences, err = expire(ctx, l, servers, r)
+	}
+	if err != nil || !r.due(l) {
 		return did, err
 	}
-	if servers, did.silences, err = expire(ctx, l, servers, p); err != nil {
+	p := &planning{rebalancing: r, l: l, staying: servers}
+	if err := inOrder(ctx, p.read, p.before); err != nil {
 		return did, err
 	}
-	if !due() {
-		return did, nil
-	}
-	p.newState.assumeIn(servers)
-	staying := p.staying(servers)
-	servers = slices.DeleteFunc(servers, func(s ServerRow) bool { return s.UUID == p.leaving })
-	in, err := r.PlanInput(ctx, servers)
-	if err != nil {
+	if !mayPlan(l.plannerVersion, r.actor, p.staying) {
+		did.skipped, err = r.leaveUnplanned(ctx, l, p.in.Queues)
 		return did, err
 	}
-	held, err := raiseEpochs(ctx, l, in.Queues, p.actor)
-	if err != nil {
-		return did, err
-	}
-	if !mayPlan(l.plannerVersion, p.actor, staying) {
-		did.skipped, err = p.leaveUnplanned(ctx, l, in.Queues)
-		return did, err
-	}
-	result, waits, err := planWithTotals(ctx, l, r, &in)
-	if err != nil {
-		return did, err
-	}
-	written, skipped, err := writePlan(ctx, l, held.without(result.Changes))
-	if err != nil {
-		return did, err
-	}
-	l.versions.toMove = append(held.ids(), queuesToMove(skipped)...)
-	did.skipped = append(skipped, held.among(result.Changes)...)
-	l.versions.skipped = len(held) > 0 || len(did.skipped) > 0 || waits
-	if err := writeWaiting(ctx, l, in, result.Waiting, written); err != nil {
-		return did, err
-	}
-	if err := countLoadMoves(ctx, l, in.loadMoves, written); err != nil {
-		return did, err
-	}
-	if err := countCrashes(ctx, l, p.crashed(written, servers)); err != nil {
-		return did, err
-	}
-	if err := l.Record(ctx, p.events(written)...); err != nil {
-		return did, err
-	}
-	if len(l.removing) > 0 {
-		if err := deleteRemovedQueues(ctx, l, p.actor); err != nil {
-			return did, err
-		}
-	}
-	if err := recordPlanned(ctx, l, p.actor, len(written) > 0, l.versions.reserved || in.reserved()); err != nil {
-		return did, err
-	}
-	if err := writeShares(ctx, l, in.shares(staying, result.Changes)); err != nil {
-		return did, err
-	}
-	_, err = resizeFreeQueues(ctx, l, p.actor)
-	did.planned, did.moves = true, movesByRule(written)
+	err = inOrder(ctx, p.plan, p.review, p.write, p.after, p.record, p.last)
+	did.skipped, did.planned, did.moves = p.skipped, true, movesByRule(p.written)
 	return did, err
 }
 
-// planWithTotals plans. Two plans of different task types that see one process with few queues would both give it one.
-// So a plan that moves queues for the totals of the processes (P15) first locks the row of the environment, and reads
-// the totals again. If another transaction has the row, these moves wait for the next plan, as those of rows that are
-// held do (L5): a process that hangs stops no task type but the one that it plans.
-func planWithTotals(ctx context.Context, l *LockTx, r Reader, in *PlanInput,
-) (result plan.Result, waits bool, err error) {
-	result = in.Plan()
-	if !slices.ContainsFunc(result.Changes, forTotals) {
-		return result, false, nil
+// inOrder takes steps until one fails.
+func inOrder(ctx context.Context, steps ...func(context.Context) error) error {
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
-	free, _, err := sqldb.Free[int](ctx, l, l.Dialect, `SELECT 1 FROM schedule_environment q WHERE own_sign = ?`+
-		l.Dialect.Limits, l.OwnSign)
-	if err != nil {
-		return result, false, fmt.Errorf("lock the environment: %w", err)
-	}
-	if len(free) == 0 {
-		result.Changes = slices.DeleteFunc(result.Changes, forTotals)
-		return result, true, nil
-	}
-	if err := in.readElsewhere(ctx, r); err != nil {
-		return result, false, err
-	}
-	return in.Plan(), false, nil
+	return nil
 }
 
-// forTotals reports whether a queue moves only for the totals of the processes.
-func forTotals(c plan.Change) bool { return c.Rule == plan.Totals && !c.ChangesOwner() }
+// due reports whether a plan is due.
+func (p rebalancing) due(l *LockTx) bool {
+	v := l.versions
+	return v.planDue || v.planned != v.membership || p.Always || p.RetrySkipped && v.skipped
+}
+
+// read reads what the plan is made from.
+func (p *planning) read(ctx context.Context) (err error) {
+	p.newState.assumeIn(p.staying)
+	leaves := func(s ServerRow) bool { return s.UUID == p.leaving }
+	may := slices.DeleteFunc(slices.Clone(p.staying), leaves)
+	// A server that an operator drains by force stays: its calls are in flight until it learns of the drain.
+	if p.newState.uuid != p.leaving {
+		p.staying = may
+	}
+	p.in, err = p.l.Reader().PlanInput(ctx, may)
+	return err
+}
+
+func (p *planning) plan(context.Context) error {
+	p.result = p.in.Plan()
+	return nil
+}
+
+// write writes the moves of queues, and their events.
+func (p *planning) write(ctx context.Context) (err error) {
+	p.written, p.skipped, err = writePlan(ctx, p.l, p.held.without(p.result.Changes))
+	if err != nil {
+		return err
+	}
+	v := &p.l.versions
+	v.toMove = append(p.held.ids(), queuesToMove(p.skipped)...)
+	p.skipped = append(p.skipped, p.held.among(p.result.Changes)...)
+	v.skipped = len(p.held) > 0 || len(p.skipped) > 0 || p.again
+	return p.l.Record(ctx, p.events(p.written)...)
+}
+
+// record writes the plan's versions and the changes that it skipped to the lock row. A plan that skipped changes is due
+// again after skipRetryInterval, for all servers together (L5).
+func (p *planning) record(ctx context.Context) error {
+	v := &p.l.versions
+	v.planned, v.planDue = v.membership, false
+	v.toMove = v.toMove[:min(len(v.toMove), mostSkipped)]
+	if len(p.written) > 0 {
+		v.plan++
+	}
+	list, err := v.skippedColumn()
+	if err != nil {
+		return err
+	}
+	return p.l.setLockRow(ctx, `planned_version = ?, plan_version = ?, skipped = ?, last_assign_time = {now},
+		last_assign_server = ?`, v.planned, v.plan, list, p.actor)
+}
+
+func (p *planning) before(ctx context.Context) error {
+	return p.extend(ctx, func(e extension) planStep { return e.before })
+}
+
+func (p *planning) review(ctx context.Context) error {
+	return p.extend(ctx, func(e extension) planStep { return e.review })
+}
+
+func (p *planning) after(ctx context.Context) error {
+	return p.extend(ctx, func(e extension) planStep { return e.after })
+}
+
+func (p *planning) last(ctx context.Context) error {
+	return p.extend(ctx, func(e extension) planStep { return e.last })
+}
+
+// extend takes a step of all extensions.
+func (p *planning) extend(ctx context.Context, of func(extension) planStep) error {
+	for _, e := range extensions() {
+		if step := of(e); step != nil {
+			if err := step(ctx, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// differsFor reports whether the plan, of which nothing is written, would write something for an extension.
+func (p *planning) differsFor(e extension) bool { return e.differs != nil && e.differs(p) }
 
 // movesByRule counts the changes that move a queue.
 func movesByRule(written []plan.Change) map[string]int {
@@ -290,36 +322,6 @@ func (p rebalancing) leaveUnplanned(ctx context.Context, l *LockTx,
 		return nil, err
 	}
 	return skipped, l.planChanged(ctx)
-}
-
-// staying returns the servers that are still registered after the transaction. A server that an operator drains by
-// force is one of them: its calls are in flight until it learns of the drain.
-func (p rebalancing) staying(servers []ServerRow) []ServerRow {
-	if p.newState.uuid == p.leaving {
-		return slices.Clone(servers)
-	}
-	return slices.DeleteFunc(slices.Clone(servers), func(s ServerRow) bool { return s.UUID == p.leaving })
-}
-
-// recordPlanned writes the plan's versions and the changes that it skipped to the lock row. A plan that skipped changes
-// is due again after skipRetryInterval, for all servers together (L5). reserved says that queues are or were reserved.
-func recordPlanned(ctx context.Context, l *LockTx, actor string, changed, reserved bool) error {
-	v := &l.versions
-	v.planned, v.planDue = v.membership, false
-	v.toMove = v.toMove[:min(len(v.toMove), mostSkipped)]
-	if changed {
-		v.plan++
-	}
-	list, err := v.skippedColumn()
-	if err != nil {
-		return err
-	}
-	err = l.setLockRow(ctx, `planned_version = ?, plan_version = ?, skipped = ?, last_assign_time = {now},
-		last_assign_server = ?`, v.planned, v.plan, list, actor)
-	if err != nil || !reserved {
-		return err
-	}
-	return noteReservations(ctx, l)
 }
 
 // events returns the rows of schedule_event for the changes.
@@ -363,14 +365,18 @@ const skipRetryInterval = time.Second
 const mostSkipped = 1_000
 
 // planDue returns a condition on the lock row, whose name or alias is given: the membership has changed since the last
-// plan, or that plan skipped rows and is due for its next attempt, or a reservation has ended (P13), or the epochs are
-// to be raised (H8). A plan that seems to come from the future was written before the clock was set back.
+// plan, or that plan skipped rows and is due for its next attempt, or an extension needs a plan. A plan that seems to
+// come from the future was written before the clock was set back.
 func planDue(lockRow string) string {
-	return fmt.Sprintf(`(membership_version <> planned_version
-	OR reserved_until <= {now} OR NOT (%s)
-	OR skipped IS NOT NULL
-		AND (last_assign_time IS NULL OR last_assign_time > {now} OR last_assign_time < {ago %d})
-	OR epoch_floor < %s)`, soonReserved, skipRetryInterval.Milliseconds(), environmentFloor(lockRow))
+	due := fmt.Sprintf(`membership_version <> planned_version OR skipped IS NOT NULL
+		AND (last_assign_time IS NULL OR last_assign_time > {now} OR last_assign_time < {ago %d})`,
+		skipRetryInterval.Milliseconds())
+	for _, e := range extensions() {
+		if e.due != nil {
+			due += ` OR ` + e.due(lockRow)
+		}
+	}
+	return `(` + due + `)`
 }
 
 // noteSkipped makes the next attempt due, as after a plan that skipped changes (L5).

@@ -88,14 +88,23 @@ func (r Reservation) mayKeep(ctx context.Context, l *LockTx) (may bool, err erro
 		WHERE `+ofTask, l.TaskType, l.OwnSign)
 }
 
-// reserved reports whether queues are reserved.
-func (in PlanInput) reserved() bool {
-	return slices.ContainsFunc(in.Queues, func(q plan.Queue) bool { return q.ReservedFor != "" })
+// reservationExtension makes a plan due when a reservation ends.
+func reservationExtension() extension {
+	return extension{
+		due:   func(string) string { return `reserved_until <= {now} OR NOT (` + soonReserved + `)` },
+		after: noteReservations,
+	}
 }
 
-// noteReservations writes to the lock row when the next reservation ends: from then on a plan is due. A reservation
-// that has ended since this transaction took the lock counts: its plan has taken the queue for reserved.
-func noteReservations(ctx context.Context, l *LockTx) error {
+// noteReservations writes to the lock row when the next reservation ends, if queues are reserved, or were at the last
+// plan. A reservation that has ended since this transaction took the lock counts: its plan has taken the queue for
+// reserved.
+func noteReservations(ctx context.Context, p *planning) error {
+	l := p.l
+	reserved := func(q plan.Queue) bool { return q.ReservedFor != "" }
+	if !l.versions.reserved && !slices.ContainsFunc(p.in.Queues, reserved) {
+		return nil
+	}
 	return l.setLockRow(ctx, `reserved_until = (SELECT MIN(q.reserved_until) FROM schedule_queue q
 		WHERE q.task_type = ? AND q.own_sign = ? AND q.cur_server IS NULL AND q.reserved_until > ?
 		AND q.`+soonReserved+`)`, l.TaskType, l.OwnSign, l.Dialect.Time(l.Now))

@@ -81,6 +81,14 @@ func splitQueue(ctx context.Context, l *LockTx, q sizedQueue, actor string) erro
 	return l.Record(ctx, events...)
 }
 
+// resizeExtension splits and merges the queues that have lost their owner (N3). Another plan gives the parts owners.
+func resizeExtension() extension {
+	return extension{last: func(ctx context.Context, p *planning) error {
+		_, err := resizeFreeQueues(ctx, p.l, p.actor)
+		return err
+	}}
+}
+
 // resizeFreeQueues splits and merges the queues that are to be and that no server owns. It drops requests that do not
 // fit the rows: these were edited by hand, or a cursor has moved, or the task type is not splittable any more. It
 // leaves a plan due for queues that need an owner, and reports whether there are any.

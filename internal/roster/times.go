@@ -230,6 +230,11 @@ const timePage = 500
 // timeKey is the primary key of a row with times: at most three columns, as texts.
 type timeKey struct{ First, Second, Third string }
 
+// timesExtension corrects times that the clock has not reached (S17).
+func timesExtension() extension {
+	return extension{repair: func(ctx context.Context, p Planner) error { return p.correctTimes(ctx, false) }}
+}
+
 // setBack reports whether the database's clock was set back since the last audit: that one seems to be in the future.
 func (p Planner) setBack(ctx context.Context) (bool, error) {
 	flag, err := sqldb.Value[sqldb.Flag](ctx, p.roster.DB, `SELECT CASE WHEN audited_at > `+soon(ClockSlack)+`

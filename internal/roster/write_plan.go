@@ -4,12 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -221,104 +219,4 @@ func lockFreeOf[T any](ctx context.Context, l *LockTx, columns string, queues []
 		rows = append(rows, free...)
 	}
 	return rows, nil
-}
-
-// writeWaiting writes why queues have no owner after the plan, for people: waits_for names the rule that no server
-// meets. It skips rows that another transaction holds (L5). A queue that gets an owner loses its waits_for with that
-// write.
-func writeWaiting(ctx context.Context, l *LockTx, in PlanInput, waiting map[string]plan.Waiting,
-	written []plan.Change,
-) error {
-	owners := make(map[string]string, len(in.Queues))
-	for _, q := range in.Queues {
-		owners[q.ID] = q.Owner
-	}
-	for _, c := range written {
-		owners[c.QueueID] = c.Owner
-	}
-	maps.DeleteFunc(owners, func(_, owner string) bool { return owner != "" })
-	if len(owners) == 0 {
-		return nil
-	}
-	byReason := map[string][]string{}
-	for id := range owners {
-		if reason := waiting[id].Text; reason != in.waiting[id] {
-			byReason[reason] = append(byReason[reason], id)
-		}
-	}
-	for _, reason := range slices.Sorted(maps.Keys(byReason)) {
-		if err := writeReason(ctx, l, reason, slices.Sorted(slices.Values(byReason[reason]))); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// writeReason writes one reason, or none, into the rows of these queues.
-func writeReason(ctx context.Context, l *LockTx, reason string, ids []string) error {
-	free, err := lockQueueRows(ctx, l, ids)
-	if err != nil {
-		return err
-	}
-	ids = slices.DeleteFunc(ids, func(id string) bool { return !free[id] })
-	_, err = l.ExecIn(ctx, ids, `UPDATE schedule_queue SET waits_for = ?
-		WHERE `+ofTask+` AND cur_server IS NULL AND queue_id IN ({ids})`, sqldb.Null(reason), l.TaskType, l.OwnSign)
-	return err
-}
-
-// crashed returns the queues that the plan takes from owners that are not in the roster any more: a server has expired
-// them, and they have not handed the queues over (S14). servers are the servers of the plan, without the server that
-// leaves.
-func (p rebalancing) crashed(written []plan.Change, servers []ServerRow) (queues []string) {
-	live := map[string]bool{"": true, p.leaving: true}
-	for _, s := range servers {
-		live[s.UUID] = true
-	}
-	for _, c := range written {
-		if c.ChangesOwner() && !live[c.OldOwner] {
-			queues = append(queues, c.QueueID)
-		}
-	}
-	return queues
-}
-
-// countCrashes adds a crash to queues whose rows the plan has just written. It does not ask whether the server had
-// items in flight: the server's row is as old as its last heartbeat, and an item may end a process within milliseconds.
-func countCrashes(ctx context.Context, l *LockTx, queues []string) error {
-	_, err := l.ExecIn(ctx, queues, `UPDATE schedule_queue SET crash_count = crash_count + 1
-		WHERE `+ofTask+` AND queue_id IN ({ids})`, l.TaskType, l.OwnSign)
-	return sqldb.Wrap(err, "count the crashes of queues")
-}
-
-// queuesPerReset is how many queues one statement of ResetCrashes changes.
-const queuesPerReset = 100
-
-// ResetCrashes sets the crash counts of queues to 0 that the server owns under these epochs, and ends the alerts about
-// them. The server has executed a page of each and is still alive (S14). ResetCrashes skips queues that the server does
-// not own any more.
-func (s Server) ResetCrashes(ctx context.Context, queues []QueueEpoch) error {
-	for part := range slices.Chunk(queues, queuesPerReset) {
-		args := []any{s.taskType, s.roster.OwnSign, s.uuid}
-		for _, q := range part {
-			args = append(args, q.ID, q.Epoch)
-		}
-		own := strings.TrimSuffix(strings.Repeat(`queue_id = ? AND epoch = ? OR `, len(part)), ` OR `)
-		reset := false
-		err := s.roster.DB.Retry(ctx, func() (bool, error) {
-			n, err := s.roster.DB.Exec(ctx, `UPDATE schedule_queue SET crash_count = 0
-				WHERE task_type = ? AND own_sign = ? AND cur_server = ? AND crash_count > 0 AND (`+own+`)`, args...)
-			reset = reset || n > 0
-			return true, err
-		})
-		for _, q := range part {
-			if err == nil && reset {
-				ended := condition.Condition{Kind: condition.Crashes.Name, TaskType: s.taskType, QueueID: q.ID}
-				err = s.roster.EndAlert(ctx, ended, 0)
-			}
-		}
-		if err != nil {
-			return fmt.Errorf("reset the crash counts of %d queues of %s$%s: %w", len(part), s.taskType, s.roster.OwnSign, err)
-		}
-	}
-	return nil
 }
