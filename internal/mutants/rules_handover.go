@@ -418,14 +418,14 @@ var handoverMutants = []mutant{
 	},
 	{
 		"H8", "a release below the floor",
-		"may", "q.Epoch > max(",
-		"q.Epoch >= max(",
+		"mayRelease", "if e.release != nil {",
+		"if e.release != nil && false {",
 		"TestConformance",
 	},
 	{
 		"H8", "a release before a plan has taken the floor over",
-		"may", "max(q.EpochFloor, q.FloorToReach)",
-		"q.EpochFloor",
+		"epochExtension", "%[1]s.epoch > %[2]s",
+		"%[2]s >= 0",
 		"TestConformance",
 	},
 	{

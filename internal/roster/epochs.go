@@ -240,6 +240,11 @@ func (h heldQueues) without(changes []plan.Change) []plan.Change {
 func epochExtension() extension {
 	return extension{
 		due: func(lockRow string) string { return `epoch_floor < ` + environmentFloor(lockRow) },
+		release: func(queue string) string { // otherwise a plan raises the epoch first
+			return fmt.Sprintf(`%[1]s.epoch > (SELECT r.epoch_floor FROM schedule_task_running r
+				WHERE r.task_type = %[1]s.task_type AND r.own_sign = %[1]s.own_sign) AND %[1]s.epoch > %[2]s`,
+				queue, environmentFloor(queue))
+		},
 		before: func(ctx context.Context, p *planning) (err error) {
 			p.held, err = raiseEpochs(ctx, p.l, p.in.Queues, p.actor)
 			return err

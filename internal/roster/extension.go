@@ -9,6 +9,9 @@ type extension struct {
 	// due returns a condition on the lock row, whose name or alias is given, under which a plan is due.
 	due func(lockRow string) string
 
+	// release returns a condition on a row of schedule_queue, whose alias is given, under which its owner may hand it over.
+	release func(queue string) string
+
 	// before changes what a plan is made from. review changes the plan before it is written.
 	before, review planStep
 	// after writes what follows from the moves of queues, before the lock row notes that the plan is made.

@@ -70,8 +70,7 @@ func releasable(ctx context.Context, l *LockTx, uuid string,
 			AND p.queue_id = q.queue_id),
 		(SELECT r.plan_version FROM schedule_task_running r WHERE r.task_type = q.task_type
 			AND r.own_sign = q.own_sign),
-		(SELECT r.epoch_floor FROM schedule_task_running r WHERE r.task_type = q.task_type
-			AND r.own_sign = q.own_sign), `+environmentFloor("q"), slices.Sorted(maps.Keys(wanted)))
+		CASE WHEN `+mayRelease()+` THEN 1 ELSE 0 END`, slices.Sorted(maps.Keys(wanted)))
 	for _, q := range rows {
 		if q.Owner == uuid && q.Handover == wanted[q.QueueID] && q.may() {
 			changes = append(changes, plan.Change{
@@ -92,16 +91,25 @@ type requested struct {
 	Hung         []string
 	Require, Pin plan.Selector
 	Version      int64 // of the plan
-	EpochFloor   int64
-	FloorToReach int64 // of the environment
+	Free         bool  // mayRelease
 }
 
-// may reports whether the requester may get the queue (P9, P14): the rules may have changed since the request. After
-// history was lost, a plan raises the epoch first (H8).
+// mayRelease returns the condition of the extensions on the row q of a queue that its owner may hand over.
+func mayRelease() string {
+	may := `1 = 1`
+	for _, e := range extensions() {
+		if e.release != nil {
+			may += ` AND ` + e.release("q")
+		}
+	}
+	return may
+}
+
+// may reports whether the requester may get the queue (P9, P14): the rules may have changed since the request.
 func (q requested) may() bool {
 	queue, limits := plan.Queue{ID: q.QueueID, Pin: q.Pin}, plan.Limits{Require: q.Require}
 	server := plan.Server{Host: q.Host, Labels: q.Labels, Eligible: MayOwn(q.State), HungQueues: q.Hung}
-	return q.Epoch > max(q.EpochFloor, q.FloorToReach) && limits.Forbids(&queue, server) == plan.Stays
+	return q.Free && limits.Forbids(&queue, server) == plan.Stays
 }
 
 // Retake keeps a queue that this server was about to release. It raises the epoch, so that a release that is perhaps
