@@ -43,7 +43,7 @@
 //	history  history that the database has lost (H7) failing  a dealer and queues that do nothing but fail (X7)
 //	data     data databases (F11)                    backlog  counts of items
 //	hints    hints of other processes (X9)           items    failed items that an operator has changed
-//	sweep    runs, with their ticks in tick
+//	sweep    runs, with their ticks in tick          witness  processes of the host that have ended (S15)
 //
 // # The way of a queue
 //

@@ -20,8 +20,6 @@ type planner struct {
 	planned bool // this server has planned
 	begins  bool // it has done so for the first time, and the session is to send a heartbeat
 
-	ending roster.Ending // the attempts to expire the servers of processes that have ended
-
 	busy    int             // how often in succession the lock row was busy
 	blocked map[string]bool // queues that are to move while transactions hold their rows (L5)
 	retried map[string]bool // queues among them that this server has drained and rebalanced for
@@ -67,40 +65,6 @@ func (p *planner) rebalance(r heartbeatReply, mustPlan bool) *job {
 			p.observe(began, ended, done, err)
 			p.rebalanced(done, err)
 			return err == nil && !done.Busy && (!mustPlan || len(p.blocked) < blocked)
-		},
-	}
-}
-
-// expireEnded returns the job that makes the next attempt to expire the servers of processes that have ended on this
-// host (S15). If another process of the host has expired them, this server only reads whether it got more queues.
-func (p *planner) expireEnded() *job {
-	var done roster.RebalanceResult
-	var again time.Duration
-	var began, ended time.Time
-	return &job{
-		name: "expire ended processes",
-		call: func(ctx context.Context) error {
-			began = time.Now()
-			locks, err := p.witness.ended()
-			if err == nil && len(locks) > 0 {
-				done, again, err = p.ending.Attempt(ctx, p.ownPlanner(), locks)
-			}
-			ended = time.Now()
-			return err
-		},
-		then: func(_ context.Context, err error) (more bool) {
-			if err != nil {
-				again = p.settings.HeartbeatInterval
-			}
-			if again > 0 {
-				p.agenda.add(time.Now().Add(again), expireEnded)
-			} else {
-				p.ending = roster.Ending{}
-			}
-			p.observe(began, ended, done, err)
-			p.rebalanced(done, err)
-			p.view.invalidate()
-			return true
 		},
 	}
 }

@@ -277,7 +277,7 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 		HeartbeatToken: session.reg.token, LibraryVersion: libraryVersion(), Weight: s.cfg.Weight,
 		GivenSettings: s.task.texts(),
 		Database:      s.settings.Database, Offers: s.proc.Capabilities(), Labels: s.cfg.Labels, Process: s.process,
-		Name: s.cfg.Name, Witness: s.witness.lockID(),
+		Name: s.cfg.Name,
 	}
 	for _, p := range session.parts {
 		if p.register != nil {

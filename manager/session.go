@@ -66,7 +66,7 @@ func newSession(s *server) *session {
 	ss.reconciler = newReconciler(ss, hung)
 	ss.parts = []part{
 		windowPart(&b, &s.started), sharePart(&b), hungPart(&b, hung), crashPart(&b), historyPart(&b, s.memory),
-		dataPart(&b), itemPart(&b), hintPart(&b), backlogPart(&b, s.backlog), failingPart(ss),
+		witnessPart(ss.planner), dataPart(&b), itemPart(&b), hintPart(&b), backlogPart(&b, s.backlog), failingPart(ss),
 	}
 	if b.inRuns() {
 		ss.parts = append(ss.parts, runPart(&b, ss.reconciler))
@@ -163,8 +163,6 @@ func (s *session) job(d duty) *job {
 		return s.reconciler.moveQueues()
 	case readSettings:
 		return s.config.read(s.reply.SettingsVersion)
-	case expireEnded:
-		return s.planner.expireEnded()
 	case rebalance:
 		return s.planner.rebalance(s.reply, false)
 	case repartition:

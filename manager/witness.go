@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/witness"
 )
 
@@ -91,4 +93,52 @@ func (w *witnessing) ended() ([]string, error) {
 		return nil, nil
 	}
 	return w.dir.Dead()
+}
+
+// endings expires the servers of processes of this host that have ended.
+type endings struct {
+	*planner
+	attempts roster.Ending
+}
+
+func witnessPart(p *planner) part {
+	e := &endings{planner: p}
+	return part{
+		register: func(info *roster.ServerInfo) { info.Witness = p.witness.lockID() },
+		jobs:     map[duty]func() *job{expireEnded: e.expireEnded},
+	}
+}
+
+// expireEnded returns the job that makes the next attempt to expire the servers of processes that have ended on this
+// host (S15). If another process of the host has expired them, this server only reads whether it got more queues.
+func (e *endings) expireEnded() *job {
+	var done roster.RebalanceResult
+	var again time.Duration
+	var began, ended time.Time
+	return &job{
+		name: "expire ended processes",
+		call: func(ctx context.Context) error {
+			began = time.Now()
+			locks, err := e.witness.ended()
+			if err == nil && len(locks) > 0 {
+				done, again, err = e.attempts.Attempt(ctx, e.ownPlanner(), locks)
+			}
+			ended = time.Now()
+			return err
+		},
+		then: func(_ context.Context, err error) (more bool) {
+			if err != nil {
+				again = e.settings.HeartbeatInterval
+			}
+			if again > 0 {
+				e.agenda.add(time.Now().Add(again), expireEnded)
+			} else {
+				e.attempts = roster.Ending{}
+			}
+			e.observe(began, ended, done, err)
+			e.rebalanced(done, err)
+			e.view.invalidate()
+			return true
+		},
+	}
 }
