@@ -118,7 +118,7 @@
 //	roster.go event.go                    the types, the errors, and the history that each change writes, with the alerts
 //	lock.go                               transactions under the lock row, and its counters
 //	server.go                             how a server joins, leaves and expires
-//	heartbeat.go watch.go statistics.go   the heartbeat, the servers that each server watches, and what people read
+//	heartbeat.go watch.go statistics.go   the heartbeat, the servers that a server watches, and what people read
 //	rebalance.go reader.go write_plan.go  the planning transaction, its input and its output
 //	audit.go extension.go                 the periodic check of the rows, and what options add to it and to a plan
 //	view.go queue_version.go release.go   what a server reads of its queues, and handing a queue over

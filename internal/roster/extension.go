@@ -2,14 +2,15 @@ package roster
 
 import "context"
 
-// extension is what an option adds to the transactions of a roster. Each option returns its extension from its own file,
-// with the functions that it needs, and the others are nil. The kernel (the lock row, the servers, the plan and the
-// moves of queues) goes through the list, and knows no option.
+// extension is what an option adds to the transactions of a roster: a plan, an audit and a release. Each option returns
+// its extension from its own file, with the functions that it needs, and the others are nil. The kernel (the lock row,
+// the servers, the plan and the moves of queues) goes through the list.
 type extension struct {
 	// due returns a condition on the lock row, whose name or alias is given, under which a plan is due.
 	due func(lockRow string) string
 
-	// release returns a condition on a row of schedule_queue, whose alias is given, under which its owner may hand it over.
+	// release returns a condition on a row of schedule_queue, whose alias is given, under which its owner may hand the
+	// queue over.
 	release func(queue string) string
 
 	// before changes what a plan is made from. review changes the plan before it is written.

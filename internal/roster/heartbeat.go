@@ -139,8 +139,8 @@ func (b Heartbeat) update(d *sqldb.Dialect) (query string, args []any, err error
 type HeartbeatReply struct {
 	Now time.Time // the database's clock
 
-	// Unreadable says which value of the rows could not be read. Paused is then set: a server works nothing of a task type
-	// whose row it does not understand (S13).
+	// Unreadable says which value of the rows could not be read. Paused is then set: a server works nothing of a task
+	// type whose row it does not understand (S13).
 	Unreadable error `db:"-"`
 
 	State             string
@@ -149,12 +149,12 @@ type HeartbeatReply struct {
 	QueueTotal        int
 	PartitionVersion  int64
 	MembershipVersion int64
-	PlanDue           bool     // the membership has changed since the last plan, or a plan that skipped rows is due again
-	Skipped           []string // queues whose moves the last plan could not write, because their rows were locked (L5)
+	PlanDue           bool     // the membership has changed since the last plan, or another one is due
+	Skipped           []string // queues whose moves the last plan could not write: their rows were locked (L5)
 	AuditDue          bool
 
-	// QueueVersion says whether the server's queues have changed since it read them (S2). It is below 0 if it is unknown:
-	// the server then reads its queues.
+	// QueueVersion says whether the server's queues have changed since it read them (S2). It is below 0 if it is
+	// unknown: the server then reads its queues.
 	QueueVersion int64
 
 	Watch       WatchReply
@@ -175,9 +175,9 @@ func coreColumns() string {
 
 // replyOption is the field of an option in HeartbeatReply.
 type replyOption interface {
-	// columns returns the columns of the option's fields, in their order. They are about the row s of the server, its lock
-	// row r, the row t of its task type, which may be missing, and what the heartbeat asks for, v ([replyRow]). A column
-	// that looks at more is a constant where no server of the heartbeat needs it, to save the look-ups.
+	// columns returns the columns of the option's fields, in their order. They are about the row s of the server, its
+	// lock row r, the row t of its task type, which may be missing, and what the heartbeat asks for, v ([replyRow]). A
+	// column that looks at more is a constant where no server of the heartbeat needs it, to save the look-ups.
 	columns(b Heartbeat) string
 }
 

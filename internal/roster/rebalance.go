@@ -164,7 +164,7 @@ type planning struct {
 	rebalancing
 	l *LockTx
 
-	staying []ServerRow // the servers that are still registered after the transaction, in the states that they have then
+	staying []ServerRow // the servers that are registered after the transaction, in the states that they have then
 	in      PlanInput
 	held    heldQueues // queues whose changes are not written now, because other transactions hold their rows
 	result  plan.Result

@@ -7,7 +7,7 @@ import (
 
 // RunsReply is what a heartbeat's reply says to a server that works in runs.
 type RunsReply struct {
-	Open      bool      // a run or a backfill of the task type has not ended; a run that waits for its time does not count
+	Open      bool      // a run or a backfill has not ended; a run that waits for its time does not count
 	NextFire  time.Time // when the next trigger of the task type is due
 	NextBegin time.Time // when the next run may begin that waits for its time
 }
@@ -23,7 +23,8 @@ func (RunsReply) columns(b Heartbeat) string {
 		`= 'READY' AND (w.not_before IS NULL OR NOT (` + sleeps + `)))
 			OR EXISTS (SELECT 1 FROM schedule_submission u WHERE u.task_type = s.task_type AND u.own_sign = s.own_sign)
 			OR EXISTS (SELECT 1 FROM schedule_backfill b WHERE b.task_type = s.task_type
-			AND b.own_sign = s.own_sign AND b.state = 'RUNNING' AND (NOT b.paused OR b.next_slot_at IS NULL)) THEN 1 ELSE 0 END,
+			AND b.own_sign = s.own_sign AND b.state = 'RUNNING' AND (NOT b.paused OR b.next_slot_at IS NULL))
+			THEN 1 ELSE 0 END,
 		(SELECT MIN(g.next_fire_at) FROM schedule_trigger g WHERE g.own_sign = s.own_sign AND g.target = s.task_type
 		AND g.status = 'ACTIVE'),
 		(SELECT MIN(w.not_before) ` + runs + `= 'READY' AND ` + sleeps + `)`
