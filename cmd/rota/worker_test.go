@@ -275,8 +275,7 @@ func TestWorkerThatFailsIsReady(t *testing.T) {
 	db, dir := openOrders(t, testdb.URL(t, testdb.SQLite), 1)
 	p := startWorker(t, dir)
 	eventually(t, "the order is settled", func() bool { return count(t, db, "orders WHERE state = 'NEW'") == 0 })
-	execute(t, db, "ALTER TABLE orders RENAME TO old_orders")
-	execute(t, db, "CREATE TABLE orders (id INTEGER PRIMARY KEY)")
+	execute(t, db, "ALTER TABLE orders RENAME COLUMN state TO old_state")
 	failing := regexp.MustCompile(`(?m)^rota_failing_seconds\{own_sign="BASE",task_type="settle"\} [0-9.]*[1-9]`)
 	eventually(t, "the metrics say that the task type fails", func() bool { return failing.MatchString(body(t, p.address(), "/metrics")) })
 	if code := status(t, p.address(), "/readyz"); code != http.StatusOK {
