@@ -361,8 +361,8 @@ func TestItemsDoneBesideAFailureAreForgotten(t *testing.T) {
 		d.mu.Unlock()
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if open, parked := d.left(), w.Stats().Parked; open != 1 || parked != 1 {
-			t.Errorf("%d items are left, and %d are parked, want the one that fails", open, parked)
+		if open, parked, notes := d.left(), w.Stats().Parked, w.Notes(); open != 1 || parked != 1 || notes != 1 {
+			t.Errorf("%d items are left, %d are parked, and there are notes about %d, want the one that fails", open, parked, notes)
 		}
 	})
 }
