@@ -275,7 +275,7 @@ var processMutants = []mutant{
 	{
 		"X6", "a queue counts as free of records while one is being saved",
 		"ask", "has || begun > ended ||",
-		"has ||",
+		"has || ended < 0 ||",
 		"TestStoreIsAskedBesideASave",
 	},
 	{
