@@ -9,7 +9,7 @@ import (
 )
 
 // wayStep is a row of a way in code.md: a file or a folder, and what happens there.
-var wayStep = regexp.MustCompile("(?m)^\\| ([\\w/]+(?:\\.go)?) \\| (.*) \\|$")
+var wayStep = regexp.MustCompile(`(?m)^\| ([\w/]+(?:\.go)?) \| (.*) \|$`)
 
 // What a step of a way through the code names is declared in its file.
 func TestWaysNameWhatTheyPass(t *testing.T) {

@@ -241,11 +241,11 @@ func validate(tasks []Task) error {
 // once.
 //
 // Run returns an error if defining or joining a task fails with an error that is not transient, if a dealer can work
-// neither by the settings in the database nor by those that its task states, or if it does not return in time. Run hands
-// the other tasks over first. A task that cannot work by the settings in the database alone waits until they are
-// changed, with the condition REFUSED; the others go on. A dealer that ignores its context for longer than the grace goes
-// on after Run has returned. If the database does not take the hand-over, because it is away or swallows what it is
-// sent, Run returns a *NotLeftError within drain_timeout, the grace and the time of a lease.
+// neither by the settings in the database nor by those that its task states, or if it does not return in time. Run
+// hands the other tasks over first. A task that cannot work by the settings in the database alone waits until they are
+// changed, with the condition REFUSED; the others go on. A dealer that ignores its context for longer than the grace
+// goes on after Run has returned. If the database does not take the hand-over, because it is away or swallows what it
+// is sent, Run returns a *NotLeftError within drain_timeout, the grace and the time of a lease.
 func (m *Manager) Run(ctx context.Context) error {
 	serving, ctx := errgroup.WithContext(ctx)
 	if err := m.witness.open(); err != nil {

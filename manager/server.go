@@ -13,7 +13,6 @@ import (
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/fit"
 	"github.com/dutyrota/rota/internal/roster"
-	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
@@ -155,7 +154,7 @@ func (s *server) adopt(ctx context.Context) (*processor.Processor, error) {
 // waits until somebody changes that.
 func isRefusal(err error) bool {
 	return errors.Is(err, errRefused) || errors.Is(err, roster.ErrUnsuited) || errors.Is(err, roster.ErrRestart) ||
-		sqldb.IsUnreadable(err)
+		roster.IsUnreadable(err)
 }
 
 // compare says which stated settings are not in force, and how to apply them.

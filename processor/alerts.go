@@ -27,8 +27,8 @@ type watch struct {
 // begin sends, before a select, the alerts that are due.
 func (w *watch) begin(c *selectCall) {
 	if w.unhinted {
-		c.remindQueue(Alert{Kind: AlertUnhinted, Text: fmt.Sprintf("a poll of queue %s has found items, although the setting "+
-			"hinted says that a hint comes with each: a program adds items and sends none", c.queueID())})
+		c.remindQueue(Alert{Kind: AlertUnhinted, Text: fmt.Sprintf("a poll of queue %s has found items, although the "+
+			"setting hinted says that a hint comes with each: a program adds items and sends none", c.queueID())})
 	}
 	if r := &w.repeats; r.err != nil && !r.alerted {
 		r.alerted = true

@@ -84,8 +84,8 @@ func (c *chains) remove(batch []int32) {
 	c.waiting -= len(batch) - freed
 }
 
-// end ends a batch: the next item of a key is free if the batch's item of that key is done. If not, all items that follow
-// it return to the source, and so do the later items of its key on the pages behind this one.
+// end ends a batch: the next item of a key is free if the batch's item of that key is done. If not, all items that
+// follow it return to the source, and so do the later items of its key on the pages behind this one.
 func (c *chains) end(b *batch) (dropped int) {
 	for n, i := range b.indexes {
 		next, isDone := c.next[i], b.itemDone(n)

@@ -73,11 +73,11 @@ package processor
 //
 // What an option adds to this way is a stage (stage.go): samples of an outage, pages behind failed items, order keys,
 // sweeps, items that are executed one by one, the watch for selects that repeat themselves. Each is one file with the
-// functions that the steps above call, and with what it knows of a lane. Stages do not know each other. What one of them
-// finds that matters to another, or to the core, stands in the look of the select: for example that the next select
-// goes on behind the page, so that to find nothing proves nothing. A new option that needs a case in a step, or in
-// another stage, is the wrong design. Rejected: an interface with a method for each step, because most stages need two
-// or three of them.
+// functions that the steps above call, and with what it knows of a lane. Stages do not know each other. What one of
+// them finds that matters to another, or to the core, stands in the look of the select: for example that the next
+// select goes on behind the page, so that to find nothing proves nothing. A new option that needs a case in a step, or
+// in another stage, is the wrong design. Rejected: an interface with a method for each step, because most stages need
+// two or three of them.
 //
 // The decisions on this way are pure: each depends on its arguments and its value alone. The calls and the scheduler
 // collect the arguments, and carry out what is decided:
@@ -196,9 +196,9 @@ package processor
 //
 // Three things a page alone does not show. A Paged dealer has items before the position of the select: heldKeys.behind
 // has the keys of those that the pass has left there (4.9 MB for 100,000 keys: BenchmarkHeldKeys), and a batch that
-// fails behind its pass adds its keys. In NOTSLEEP an item may be in flight beside the select and fail after it: its key is
-// left out of the page. And within a page, items follow each other: chains has the next item of each key, which is
-// free when the batch of the item before it has ended well, and dropped when it has not.
+// fails behind its pass adds its keys. In NOTSLEEP an item may be in flight beside the select and fail after it: its
+// key is left out of the page. And within a page, items follow each other: chains has the next item of each key, which
+// is free when the batch of the item before it has ended well, and dropped when it has not.
 //
 // A key with many items fills page after page. A page takes only as many of its items as one executor does meanwhile,
 // and asks the next select to leave the key out once (Selection.Held), so that other keys have a turn. A failed batch

@@ -204,8 +204,8 @@ const retryRatio = 6
 // retryShare is the number of calls of a lane for other items since the last retries. Only the lane's select uses it.
 type retryShare int
 
-// most returns how many retries and Discards a page has at most, so that poison does not take the executors from healthy
-// items (X2). The others wait for the next page.
+// most returns how many retries and Discards a page has at most, so that poison does not take the executors from
+// healthy items (X2). The others wait for the next page.
 //
 // Six calls for other items pay for one retry. A page that is full of other items has no retries until they are paid
 // for all executors at once. With 8 executors, for example, a page of 8 batches with one retry takes as long as two

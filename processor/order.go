@@ -174,8 +174,8 @@ func (o *keyOrder) keep(indexes []int32) {
 	}
 }
 
-// leaveKeysBehind makes the pass leave behind the keys of the items that the page does not execute now, and of those that
-// it will not have executed to the end. If these are too many, the pass does not go on.
+// leaveKeysBehind makes the pass leave behind the keys of the items that the page does not execute now, and of those
+// that it will not have executed to the end. If these are too many, the pass does not go on.
 func (c *selectCall) leaveKeysBehind(chains *chains) {
 	o := c.order
 	for i, key := range o.keys {

@@ -36,8 +36,8 @@ var pagingStage = stage{
 	end: func(b *batch, _ *scheduler) { b.lane.paging.parked += b.result.parked },
 }
 
-// paging is how far the selects of a lane reach behind items that have failed. Only the lane's select uses its pass; the
-// scheduler's lock guards the rest.
+// paging is how far the selects of a lane reach behind items that have failed. Only the lane's select uses its pass;
+// the scheduler's lock guards the rest.
 type paging struct {
 	pass    pass      // of a Paged dealer
 	met               // what the last page has met

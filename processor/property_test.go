@@ -46,8 +46,14 @@ func kinds() []kind {
 		func(k *kind) { k.samples = true },
 	}
 	list := []kind{
-		{}, {crashed: true}, {samples: true}, {cursored: true}, {cursored: true, crashed: true}, {cursored: true, samples: true},
-		{cursored: true, keyed: true, discards: true}, {cursored: true, keyed: true, discards: true, crashed: true, samples: true},
+		{},
+		{crashed: true},
+		{samples: true},
+		{cursored: true},
+		{cursored: true, crashed: true},
+		{cursored: true, samples: true},
+		{cursored: true, keyed: true, discards: true},
+		{cursored: true, keyed: true, discards: true, crashed: true, samples: true},
 	}
 	everything := kind{keyed: true}
 	for i, one := range stages {

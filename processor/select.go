@@ -303,8 +303,8 @@ func (c *selectCall) noteEmptyLocked(s *scheduler) {
 	c.grant.emptySince = c.since
 }
 
-// empty reports whether the lane has had nothing to execute since its selects began at the start of the source. If items
-// were in flight during the select, this is not certain: they may be selectable again.
+// empty reports whether the lane has had nothing to execute since its selects began at the start of the source. If
+// items were in flight during the select, this is not certain: they may be selectable again.
 func (c *selectCall) empty() bool {
 	return len(c.inFlight) == 0 && c.found.unstarted() == 0 && !c.partial && !c.unproven
 }

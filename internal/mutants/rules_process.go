@@ -419,7 +419,7 @@ var processMutants = []mutant{
 	{
 		"X10", "an item is selected beside one of its key that is in flight",
 		"orderStage", "c.order.blockAll(s.order[s.from:s.to])",
-		"c.order.blockAll(nil)",
+		"c.order.blockAll(s.order[:0])",
 		"TestAnItemInFlightHoldsItsKey",
 	},
 	{

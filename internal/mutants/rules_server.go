@@ -322,8 +322,8 @@ var serverMutants = []mutant{
 	},
 	{
 		"S13", "a process that starts beside a row that it cannot read serves no task type",
-		"isRefusal", "sqldb.IsUnreadable(err)",
-		"sqldb.IsUnreadable(nil)",
+		"isRefusal", "roster.IsUnreadable(err)",
+		"roster.IsUnreadable(nil)",
 		"TestHostileRowsStopNoOtherTask",
 	},
 	{

@@ -185,7 +185,7 @@ type replyOption interface {
 func (b Heartbeat) replyColumns() string {
 	list := []string{coreColumns()}
 	for field := range reflect.TypeFor[HeartbeatReply]().Fields() {
-		if option, ok := reflect.Zero(field.Type).Interface().(replyOption); ok {
+		if option, ok := reflect.TypeAssert[replyOption](reflect.Zero(field.Type)); ok {
 			list = append(list, option.columns(b))
 		}
 	}
@@ -210,7 +210,7 @@ func (b Heartbeat) readReplies(ctx context.Context, r *Roster) (map[string]Heart
 	return replies, r.DB.On(r.DB.Heartbeat).Each(ctx, func(rows *sql.Rows) error {
 		p, unreadable, err := sqldb.Scan[row](rows)
 		p.Unreadable, p.Paused = unreadable, p.Paused || unreadable != nil
-		p.Watch.Range = ranges[p.UUID].next(p.MembershipVersion, p.UUID, p.Watch.following.list())
+		p.Watch.Range = ranges[p.UUID].next(p.MembershipVersion, p.UUID, p.Watch.list())
 		replies[p.UUID] = p.HeartbeatReply
 		return err
 	}, query, args...)

@@ -13,6 +13,12 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
+// IsUnreadable reports whether an error is of a value that does not fit into the field for it, because somebody has
+// written it by hand (S13). database/sql has no type for it.
+func IsUnreadable(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "sql: Scan error on column")
+}
+
 // validityExtension reports values that no server can work with (S13).
 func validityExtension() extension { return extension{repair: reportInvalid} }
 

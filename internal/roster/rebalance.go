@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/internal/plan"
@@ -368,15 +369,15 @@ const mostSkipped = 1_000
 // plan, or that plan skipped rows and is due for its next attempt, or an extension needs a plan. A plan that seems to
 // come from the future was written before the clock was set back.
 func planDue(lockRow string) string {
-	due := fmt.Sprintf(`membership_version <> planned_version OR skipped IS NOT NULL
+	due := []string{fmt.Sprintf(`membership_version <> planned_version OR skipped IS NOT NULL
 		AND (last_assign_time IS NULL OR last_assign_time > {now} OR last_assign_time < {ago %d})`,
-		skipRetryInterval.Milliseconds())
+		skipRetryInterval.Milliseconds())}
 	for _, e := range extensions() {
 		if e.due != nil {
-			due += ` OR ` + e.due(lockRow)
+			due = append(due, e.due(lockRow))
 		}
 	}
-	return `(` + due + `)`
+	return `(` + strings.Join(due, ` OR `) + `)`
 }
 
 // noteSkipped makes the next attempt due, as after a plan that skipped changes (L5).

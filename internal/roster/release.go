@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/internal/plan"
@@ -96,13 +97,13 @@ type requested struct {
 
 // mayRelease returns the condition of the extensions on the row q of a queue that its owner may hand over.
 func mayRelease() string {
-	may := `1 = 1`
+	may := []string{`1 = 1`}
 	for _, e := range extensions() {
 		if e.release != nil {
-			may += ` AND ` + e.release("q")
+			may = append(may, e.release("q"))
 		}
 	}
-	return may
+	return strings.Join(may, ` AND `)
 }
 
 // may reports whether the requester may get the queue (P9, P14): the rules may have changed since the request.

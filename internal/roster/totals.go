@@ -18,9 +18,9 @@ func totalsExtension() extension {
 }
 
 // planTotalsAgain plans again under a lock. Two plans of different task types that see one process with few queues
-// would both give it one. So a plan that moves queues for the totals of the processes first locks the row of the environment,
-// and reads the totals again. If another transaction has the row, these moves wait for the next plan, as those of rows
-// that are held do (L5): a process that hangs stops no task type but the one that it plans.
+// would both give it one. So a plan that moves queues for the totals of the processes first locks the row of the
+// environment, and reads the totals again. If another transaction has the row, these moves wait for the next plan, as
+// those of rows that are held do (L5): a process that hangs stops no task type but the one that it plans.
 func planTotalsAgain(ctx context.Context, p *planning) error {
 	if !slices.ContainsFunc(p.result.Changes, forTotals) {
 		return nil

@@ -2,10 +2,10 @@
 //
 // A history is a few worker processes, their tasks, and the steps that disturb them: processes that are killed, stopped
 // and started again, links that lose requests and replies, a clock that is set, a database that falls back to a backup,
-// outages of what the tasks call, and whatever an operator can do (package verbs). Each history has a few of these only,
-// so that a few meet often. The processes are real: each is a [manager.Manager] with a Center and connections of its
-// own, and all use one database file. Time is that of a bubble of testing/synctest, so a minute of a history takes a
-// fraction of a second.
+// outages of what the tasks call, and whatever an operator can do (package verbs). Each history has a few of these
+// only, so that a few meet often. The processes are real: each is a [manager.Manager] with a Center and connections of
+// its own, and all use one database file. Time is that of a bubble of testing/synctest, so a minute of a history takes
+// a fraction of a second.
 //
 // # The world
 //

@@ -45,12 +45,6 @@ func Scan[T any](rows *sql.Rows) (record T, unreadable, err error) {
 	return record, unreadable, err
 }
 
-// IsUnreadable reports whether an error is of a value that does not fit into the field for it, because somebody has
-// written it by hand. database/sql has no type for it.
-func IsUnreadable(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "sql: Scan error on column")
-}
-
 func scan[T any](rows *sql.Rows, strict bool) (record T, err error) {
 	err = rows.Scan(columnsOf[T]().targets(reflect.ValueOf(&record).Elem(), strict)...)
 	return record, err
