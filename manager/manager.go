@@ -241,7 +241,7 @@ func validate(tasks []Task) error {
 // once.
 //
 // Run returns an error if defining or joining a task fails with an error that is not transient, if a dealer can work
-// neither by the settings in the database nor by those that its task states, or if it does not return in time. Run
+// neither by the settings in the database nor by what its task states, or if it does not return in time. Run
 // hands the other tasks over first. A task that cannot work by the settings in the database alone waits until they are
 // changed, with the condition REFUSED; the others go on. A dealer that ignores its context for longer than the grace
 // goes on after Run has returned. If the database does not take the hand-over, because it is away or swallows what it

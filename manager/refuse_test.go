@@ -72,6 +72,39 @@ func TestUnsuitedWorkerDoesNotBegin(t *testing.T) {
 	})
 }
 
+// A process that waits applies what it states once. What an operator changes meanwhile stays.
+func TestWaitingWorkerAppliesOnce(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := cl.elsewhere()
+		splittable := s
+		splittable.Splittable = true
+		if _, err := ops.New(cl.c).Tasks().Define(cl.Context(), "settle", splittable); err != nil {
+			cl.Fatal(err)
+		}
+		s.FetchNumber = 70
+		m, err := manager.New(cl.c, manager.Config{ApplySettings: true, Logger: cl.logger()}, manager.Serve("settle", reader{}, s))
+		if err != nil {
+			cl.Fatal(err)
+		}
+		w := cl.run(m)
+		time.Sleep(time.Minute)
+		var fetched int
+		if cl.scan("SELECT fetch_number FROM schedule_task_type", &fetched); fetched != 70 {
+			cl.Errorf("fetch_number is %d, want what the program states", fetched)
+		}
+		cl.exec("UPDATE schedule_task_type SET fetch_number = 80, version = version + 1")
+		time.Sleep(time.Minute)
+		cl.exec("UPDATE schedule_task_type SET splittable = FALSE, version = version + 1")
+		time.Sleep(time.Minute)
+		if cl.scan("SELECT fetch_number FROM schedule_task_type", &fetched); fetched != 80 {
+			cl.Errorf("fetch_number is %d, want what the operator has written", fetched)
+		}
+		if err := w.Ready(); err != nil {
+			cl.Errorf("Ready returned %v after the change was undone", err)
+		}
+	})
+}
+
 // A program that cannot work by what it states itself ends at once.
 func TestAProgramThatContradictsItselfEnds(t *testing.T) {
 	inBubble(t, func(cl *cluster) {

@@ -105,11 +105,11 @@ func (s *server) run(ctx context.Context) error {
 // over.
 func (s *server) define(ctx context.Context) (err error) {
 	*s.settings = s.task.settings.WithDefaults()
-	most := s.settings.HeartbeatInterval
+	most, apply := s.settings.HeartbeatInterval, s.cfg.ApplySettings
 	line := retryLine{log: s.log, text: "task type not served; trying again"}
 	defer line.flush(ctx)
 	for pause := pollInterval; ctx.Err() == nil; sleep(ctx, pause) {
-		if s.proc, err = s.adopt(ctx); err == nil {
+		if s.proc, err = s.adopt(ctx, &apply); err == nil {
 			s.compare(ctx)
 			return nil
 		}
@@ -125,14 +125,18 @@ func (s *server) define(ctx context.Context) (err error) {
 	return nil
 }
 
-// errRefused says that this process cannot work by the settings in the database, and could by those that it states.
+// errRefused says that this process cannot work by the settings in the database. It could by the settings that its task
+// states.
 var errRefused = errors.New("the settings in the database do not suit this process")
 
-// adopt defines the task type and returns a processor with the settings in force.
-func (s *server) adopt(ctx context.Context) (*processor.Processor, error) {
+// adopt defines the task type and returns a processor with the settings in force. It first applies what the task
+// states, if apply is set, and then clears apply: an operator who changes the settings while this process waits must not
+// have the change undone.
+func (s *server) adopt(ctx context.Context, apply *bool) (*processor.Processor, error) {
 	row, err := s.defineOnce(ctx)
-	if err == nil && s.cfg.ApplySettings {
+	if err == nil && *apply {
 		row, err = s.applyOnce(ctx, row)
+		*apply = err != nil
 	}
 	if err != nil {
 		return nil, err

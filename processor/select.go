@@ -25,7 +25,7 @@ type selectCall struct {
 	order     *keyOrder // of an Ordered dealer; else nil
 	reach     reach     // paging.go
 	swept     sweptPage // sweep.go
-	untried   bool      // the page has items that this outage has not tried, beside those that it tries now (sampling.go)
+	untried   bool      // the outage leaves items of the page untried for now (sampling.go)
 	dead      int       // items that were found dead because they have ended their process (isolation.go)
 	signature uint64    // of the page; 0 if it is not compared with others (alerts.go)
 }

@@ -15,7 +15,7 @@ const (
 	BalanceLoad   = "LOAD"   // the loads of the queues (P16)
 )
 
-// loadExtension counts the moves that even the load, of which a task type has so many per hour (P16).
+// loadExtension counts the moves that even the load: load_moves_per_hour bounds them (P16).
 func loadExtension() extension { return extension{after: countLoadMoves} }
 
 // budgetTime is the time to which load_moves_per_hour belongs.

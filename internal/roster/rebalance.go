@@ -293,7 +293,7 @@ func (p *planning) extend(ctx context.Context, of func(extension) planStep) erro
 	return nil
 }
 
-// differsFor reports whether the plan, of which nothing is written, would write something for an extension.
+// differsFor reports whether the plan would write something for an extension. An audit, which writes no plan, asks.
 func (p *planning) differsFor(e extension) bool { return e.differs != nil && e.differs(p) }
 
 // movesByRule counts the changes that move a queue.

@@ -15,8 +15,8 @@ type WatchReply struct {
 	Range   WatchRange `db:"-"` // the servers that this one watches, for its next heartbeat
 }
 
-// following are uuids of servers: of those that follow a server in the order of the uuids, and of the first ones of the
-// roster.
+// following has the uuids of the servers that come after a server in the order of the uuids, and those of the first
+// servers of the roster.
 type following struct {
 	Next1, Next2, Next3, Next4     sqldb.Text
 	First1, First2, First3, First4 sqldb.Text
@@ -47,7 +47,7 @@ func (WatchReply) columns(b Heartbeat) string {
 	return strings.Join(append(columns, anyDeadColumn), ", ")
 }
 
-// watchRow is what the heartbeat asks for one server about those that it watches.
+// watchRow is what the heartbeat asks, for one server, about the servers that it watches.
 type watchRow struct {
 	Asks     int64     `db:"asks"` // 1 asks for the servers that follow
 	Watched1 sqldb.Key `db:"watched_1"`
