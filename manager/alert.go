@@ -252,6 +252,16 @@ func (e *episodes) checked(by source) {
 	e.seen.Store(&seen)
 }
 
+// end ends the conditions of a kind, which this process knows to be over.
+func (e *episodes) end(k condition.Kind) {
+	for key, one := range e.open {
+		if one.Kind == k.Name {
+			e.over = append(e.over, pastEpisode{one.Condition, time.Now()})
+			delete(e.open, key)
+		}
+	}
+}
+
 // begin begins a session. The job of the session before may not have ended, so what it was to tell is told again.
 func (e *episodes) begin() *episodes {
 	for _, c := range e.telling {

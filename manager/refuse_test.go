@@ -44,6 +44,20 @@ func (cl *cluster) wantRefusal(reason string) {
 	cl.Errorf("no finding says that a worker does not serve the task type: %+v", findings)
 }
 
+// wantNoRefusal checks that the doctor does not report a worker that serves the task type again.
+func (cl *cluster) wantNoRefusal() {
+	cl.Helper()
+	findings, err := doctor.Diagnose(cl.Context(), ops.New(cl.c), "settle")
+	if err != nil {
+		cl.Fatal(err)
+	}
+	for _, f := range findings {
+		if f.Kind == condition.Refused.Name {
+			cl.Errorf("the finding %+v is still there after the change was undone", f)
+		}
+	}
+}
+
 // N3: a worker whose dealer cannot work the queues as they are divided does not begin, and a finding says why.
 func TestUnsuitedWorkerDoesNotBegin(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
@@ -69,6 +83,7 @@ func TestUnsuitedWorkerDoesNotBegin(t *testing.T) {
 		if err := w.Ready(); err != nil {
 			cl.Errorf("Ready returned %v after the change was undone", err)
 		}
+		cl.wantNoRefusal()
 	})
 }
 
@@ -141,6 +156,7 @@ func TestUnsuitedWorkerDoesNotReturn(t *testing.T) {
 				if cl.scan("SELECT COUNT(*) FROM schedule_server", &servers); servers != 1 {
 					cl.Errorf("%d servers are registered after the change was undone, want 1", servers)
 				}
+				cl.wantNoRefusal()
 			})
 		})
 	}

@@ -130,8 +130,8 @@ func (s *server) define(ctx context.Context) (err error) {
 var errRefused = errors.New("the settings in the database do not suit this process")
 
 // adopt defines the task type and returns a processor with the settings in force. It first applies what the task
-// states, if apply is set, and then clears apply: an operator who changes the settings while this process waits must not
-// have the change undone.
+// states, if apply is set, and then clears apply: an operator who changes the settings while this process waits must
+// not have the change undone.
 func (s *server) adopt(ctx context.Context, apply *bool) (*processor.Processor, error) {
 	row, err := s.defineOnce(ctx)
 	if err == nil && *apply {
@@ -228,6 +228,7 @@ func (s *server) join(ctx context.Context) *session {
 			session.log.LogAttrs(ctx, slog.LevelInfo, "joined")
 			s.session.Store(session)
 			s.unleft = nil // the others have taken over, or do so while this session works
+			s.episodes.end(condition.Refused)
 			s.heartbeater.add(session.reg)
 			return session
 		}

@@ -333,6 +333,12 @@ var serverMutants = []mutant{
 		"TestUnsuitedWorkerDoesNotBegin",
 	},
 	{
+		"S13", "a worker counts as refused after it serves the task type again",
+		"join", "s.episodes.end(condition.Refused)",
+		"s.episodes.end(condition.Failing)",
+		"TestUnsuitedWorkerDoesNotBegin",
+	},
+	{
 		"S13", "a value that cannot be read stops the other task types of a process",
 		"readReplies", "sqldb.Scan[row](rows)\n",
 		"sqldb.Scan[row](rows)\n\t\tif unreadable != nil {\n\t\t\treturn unreadable\n\t\t}\n",
