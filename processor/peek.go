@@ -132,7 +132,7 @@ type idleLane struct {
 }
 
 // newPeekLocked returns a peek of the idle lanes. It returns nil if there are too few of them, and lets them be
-// selected.
+// selected as without peeks.
 func (s *scheduler) newPeekLocked(now time.Time) *peek {
 	p := &peek{setup: s.setup, began: now, timeout: peekTimeout, hinted: s.peeks.hinted}
 	if limit := s.settings.BatchTimeout; limit > 0 {
@@ -246,6 +246,8 @@ func (s *scheduler) finishPeekLocked(k *peek, now time.Time) {
 			l.times.looked(k.began, s.pollPause())
 		case k.hinted:
 			l.times.hint(now)
+		case len(k.asked) < peekLeast: // nothing was asked, and its last select may have ended just now
+			l.times.ask(askPoll, later(l.times.began.Add(s.pollPause()), now))
 		default:
 			l.times.ask(askPoll, now)
 		}

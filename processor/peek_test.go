@@ -135,10 +135,17 @@ func TestStatementsAtRest(t *testing.T) {
 		if i.peeked() < 580 || i.peeked() > 600 {
 			t.Errorf("%d peeks in 600 s", i.peeked())
 		}
+		// All are selected in the same moment of a minute, so a peek may meet one that is idle alone, which is polled.
+		sum := 0
 		for n := range 100 {
-			if got := i.selected(fmt.Sprint(n)); got < 10 || got > 11 {
+			got := i.selected(fmt.Sprint(n))
+			if got < 10 {
 				t.Errorf("queue %d: %d selects in 10 minutes", n, got)
 			}
+			sum += got
+		}
+		if sum > 100*11+10 {
+			t.Errorf("%d selects in 10 minutes", sum)
 		}
 	})
 }
