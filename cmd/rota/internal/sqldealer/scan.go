@@ -17,7 +17,7 @@ import (
 // LargeTable is the most rows of a table whose scans are not reported.
 const LargeTable = 100_000
 
-// Scan is a select that reads far more rows than it returns, or may miss some.
+// Scan is a statement that reads far more rows than it returns or changes, or a select that may miss some.
 type Scan struct {
 	Finding string // what it reads or misses
 	Hint    string // what to do about it
@@ -26,8 +26,9 @@ type Scan struct {
 // explainTimeout bounds a look at a plan.
 const explainTimeout = 10 * time.Second
 
-// ScanFirst is FindScan for the first queue that a task type with these settings has in the database. It also reports a
-// select that divides the rows so that some may belong to no queue.
+// ScanFirst is FindScan for the first queue that a task type with these settings has in the database. It also reports
+// an `execute` that does not find its rows by their keys, and a select that divides the rows so that some may belong to
+// no queue.
 func (d *Dealer) ScanFirst(ctx context.Context, ownSign string, s center.Settings) (*Scan, error) {
 	s = s.WithDefaults()
 	selection := processor.Selection{
@@ -46,6 +47,9 @@ func (d *Dealer) ScanFirst(ctx context.Context, ownSign string, s center.Setting
 	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
 	defer cancel()
 	if found, err := d.FindScan(ctx, selection); found != nil || err != nil {
+		return found, err
+	}
+	if found, err := d.findKeyScan(ctx, s.ExecuteNumber); found != nil || err != nil {
 		return found, err
 	}
 	return d.findPlainDivision(), nil
