@@ -30,7 +30,7 @@ func enqueue(ctx context.Context, tx *sql.Tx, tenant int64, name string, runAt t
 
 // do does the given jobs, except those that are done already. The loop and Rota share it.
 func do(ctx context.Context, tx *sql.Tx, ids []int64) error {
-	_, err := tx.ExecContext(ctx, `WITH done AS (UPDATE jobs SET state = 'DONE' WHERE id = ANY($1) AND state = 'NEW' RETURNING id)
+	_, err := tx.ExecContext(ctx, `WITH done AS (UPDATE jobs SET state = 'DONE' WHERE id = ANY($1) AND (state = 'NEW') IS TRUE RETURNING id)
 		INSERT INTO effects (job) SELECT id FROM done`, pq.Array(ids))
 	return err
 }

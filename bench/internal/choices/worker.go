@@ -35,7 +35,7 @@ var dialects = map[string]dialect{
 		analyze: `VACUUM ANALYZE work`,
 		next:    `SELECT id FROM work WHERE state = 'NEW' AND mod(id, $1) = $2 ORDER BY id LIMIT $3`,
 		mark: func(ids []int64) (string, []any) {
-			return `UPDATE work SET state = 'DONE' WHERE state = 'NEW' AND id = ANY($1)`, []any{pq.Array(ids)}
+			return `UPDATE work SET state = 'DONE' WHERE id = ANY($1) AND (state = 'NEW') IS TRUE`, []any{pq.Array(ids)}
 		},
 	},
 	stage.MariaDB: {
@@ -50,7 +50,8 @@ var dialects = map[string]dialect{
 			for i, id := range ids {
 				args[i] = id
 			}
-			return `UPDATE work SET state = 'DONE' WHERE state = 'NEW' AND id IN (?` + strings.Repeat(", ?", len(ids)-1) + `)`, args
+			return `UPDATE work SET state = 'DONE' WHERE id IN (?` + strings.Repeat(", ?", len(ids)-1) +
+				`) AND (state = 'NEW') IS TRUE`, args
 		},
 	},
 }

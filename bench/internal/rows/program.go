@@ -22,7 +22,7 @@ tasks:
     dealer:
       sql:
         select: SELECT id FROM orders WHERE state = 'NEW' AND {{mine id}} ORDER BY id LIMIT {{limit}}
-        execute: UPDATE orders SET state = 'SETTLED', settled_by = {{server}} WHERE state = 'NEW' AND id IN ({{keys}})
+        execute: UPDATE orders SET state = 'SETTLED', settled_by = {{server}} WHERE id IN ({{keys}}) AND (state = 'NEW') IS TRUE
         key: id
 `
 

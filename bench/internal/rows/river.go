@@ -52,7 +52,7 @@ type rowWorker struct {
 func (w *rowWorker) Work(ctx context.Context, job *river.Job[rowJob]) error {
 	w.t.begin()
 	if !w.idle {
-		_, err := w.pool.Exec(ctx, `UPDATE orders SET state = 'SETTLED', settled_by = 'me' WHERE state = 'NEW' AND id = $1`, job.Args.ID)
+		_, err := w.pool.Exec(ctx, `UPDATE orders SET state = 'SETTLED', settled_by = 'me' WHERE id = $1 AND (state = 'NEW') IS TRUE`, job.Args.ID)
 		if err != nil {
 			return err
 		}

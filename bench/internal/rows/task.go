@@ -48,7 +48,7 @@ var dialects = map[string]dialect{
 		next:   `SELECT id FROM orders WHERE state = 'NEW' AND ` + schema.Postgres.Mine("id", 1) + ` ORDER BY id LIMIT $3`,
 		claim:  `SELECT id FROM orders_claimed WHERE state = 'NEW' ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`,
 		settle: func(table string, ids []int64) (string, []any) {
-			return `UPDATE ` + table + ` SET state = 'SETTLED', settled_by = 'me' WHERE state = 'NEW' AND id = ANY($1)`, []any{pq.Array(ids)}
+			return `UPDATE ` + table + ` SET state = 'SETTLED', settled_by = 'me' WHERE id = ANY($1) AND (state = 'NEW') IS TRUE`, []any{pq.Array(ids)}
 		},
 	},
 	stage.MariaDB: ofMySQL,
@@ -69,8 +69,8 @@ var ofMySQL = dialect{
 		for i, id := range ids {
 			args[i] = id
 		}
-		return `UPDATE ` + table + ` SET state = 'SETTLED', settled_by = 'me' WHERE state = 'NEW' AND id IN (?` +
-			strings.Repeat(", ?", len(ids)-1) + `)`, args
+		return `UPDATE ` + table + ` SET state = 'SETTLED', settled_by = 'me' WHERE id IN (?` + strings.Repeat(", ?", len(ids)-1) +
+			`) AND (state = 'NEW') IS TRUE`, args
 	},
 }
 
