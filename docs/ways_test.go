@@ -1,12 +1,41 @@
 package docs_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 )
+
+// The files of the core are there, and the core is about as large as code.md says.
+func TestCoreIsAsLargeAsItSays(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("code.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, core, _ := strings.Cut(string(text), "## The core")
+	core, _, _ = strings.Cut(core, "\n## ")
+	lines := 0
+	for _, row := range regexp.MustCompile(`(?m)^\| ([\w/]+): [^|]* \| (.*) \|$`).FindAllStringSubmatch(core, -1) {
+		for name := range strings.SplitSeq(row[2], ", ") {
+			source, err := os.ReadFile("../" + row[1] + "/" + name + ".go")
+			if err != nil {
+				t.Error(err)
+			}
+			lines += strings.Count(string(source), "\n")
+		}
+	}
+	var said int
+	if _, err := fmt.Sscanf(core[strings.Index(core, "about "):], "about %d,000 lines", &said); err != nil {
+		t.Fatal(err)
+	}
+	if got := (lines + 500) / 1_000; got != said {
+		t.Errorf("the core has %d lines, and code.md says %d,000", lines, said)
+	}
+}
 
 // wayStep is a row of a way in code.md: a file or a folder, and what happens there.
 var wayStep = regexp.MustCompile(`(?m)^\| ([\w/]+(?:\.go)?) \| (.*) \|$`)
