@@ -1,7 +1,7 @@
 // Command bench measures Rota next to the alternatives, at scale, and while queues move. It writes one report.
 // `make bench` runs it. README.md explains the figures.
 //
-//	bench [-short] [-out DIR] [all|rows|moves|split|scale|plan|costs|choices|idle]...
+//	bench [-short] [-out DIR] [all|rows|steady|moves|split|scale|plan|costs|choices|idle]...
 //
 // It uses the servers of ROTA_TEST_POSTGRES_URL and ROTA_TEST_MARIADB_URL, or starts private servers.
 package main
@@ -29,6 +29,7 @@ import (
 	"github.com/dutyrota/rota/bench/internal/rows"
 	"github.com/dutyrota/rota/bench/internal/scale"
 	"github.com/dutyrota/rota/bench/internal/stage"
+	"github.com/dutyrota/rota/bench/internal/steady"
 )
 
 func main() {
@@ -37,10 +38,13 @@ func main() {
 	if moves.IsWorker() {
 		exit(moves.Work(ctx))
 	}
+	if steady.IsWorker() {
+		exit(steady.Work(ctx))
+	}
 	short := flag.Bool("short", false, "run everything once with tiny sizes; the figures mean nothing")
 	out := flag.String("out", "results", "`directory` for report.md, report.json, the plot and the profiles")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: rota-bench [-short] [-out DIR] [all|rows|moves|split|scale|plan|costs|choices|idle]...")
+		fmt.Fprintln(os.Stderr, "usage: rota-bench [-short] [-out DIR] [all|rows|steady|moves|split|scale|plan|costs|choices|idle]...")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -69,6 +73,9 @@ type part struct {
 var parts = []part{
 	{"rows", func(ctx context.Context, servers []*stage.Server, short bool) (report.Part, error) {
 		return rows.Run(ctx, servers, pick(short, rows.Short, rows.Full))
+	}},
+	{"steady", func(ctx context.Context, servers []*stage.Server, short bool) (report.Part, error) {
+		return steady.Run(ctx, servers, pick(short, steady.Short, steady.Full))
 	}},
 	{"moves", func(ctx context.Context, servers []*stage.Server, short bool) (report.Part, error) {
 		return moves.Run(ctx, servers, pick(short, moves.Short, moves.Full))
@@ -109,7 +116,7 @@ func choose(names []string) ([]part, error) {
 	for _, name := range names {
 		i := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("unknown benchmark %q: want all, rows, moves, split, scale, plan, costs, choices or idle", name)
+			return nil, fmt.Errorf("unknown benchmark %q: want all, rows, steady, moves, split, scale, plan, costs, choices or idle", name)
 		}
 		chosen = append(chosen, parts[i])
 	}

@@ -112,24 +112,41 @@ func (s *Server) CPU() (sum time.Duration) {
 	}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid
 	for _, path := range stats {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // the process has just ended; its parent counts it
-		}
-		name, rest, _ := bytes.Cut(text, []byte(") "))
-		fields := strings.Fields(string(rest))
-		if len(fields) < 15 {
-			continue
-		}
-		number := func(i int) int { n, _ := strconv.Atoi(fields[i]); return n } // the kernel writes numbers
-		switch {
-		case strings.HasPrefix(string(name), fmt.Sprintf("%d (", main)):
-			sum += time.Duration(number(11)+number(12)+number(13)+number(14)) * time.Second / ticks
-		case number(1) == main:
-			sum += time.Duration(number(11)+number(12)) * time.Second / ticks
+		switch p := readProcess(path); {
+		case p.id == main:
+			sum += p.own + p.children
+		case p.parent == main:
+			sum += p.own
 		}
 	}
 	return sum
+}
+
+// ProcessCPU returns the CPU time of a process so far, without its children. It returns 0 for one that has ended, and
+// on systems other than Linux.
+func ProcessCPU(pid int) time.Duration { return readProcess(fmt.Sprintf("/proc/%d/stat", pid)).own }
+
+// process is what the kernel says about a process.
+type process struct {
+	id, parent    int
+	own, children time.Duration // CPU time; that of the children that have ended
+}
+
+// readProcess reads a file /proc/PID/stat. It returns the zero value if the process has just ended: its parent counts
+// it.
+func readProcess(path string) process {
+	text, _ := os.ReadFile(path)
+	name, rest, _ := bytes.Cut(text, []byte(") "))
+	fields := strings.Fields(string(rest))
+	if len(fields) < 15 {
+		return process{}
+	}
+	id, _, _ := strings.Cut(string(name), " ")
+	number := func(text string) int { n, _ := strconv.Atoi(text); return n } // the kernel writes numbers
+	sum := func(i int) time.Duration {
+		return time.Duration(number(fields[i])+number(fields[i+1])) * time.Second / ticks
+	}
+	return process{id: number(id), parent: number(fields[1]), own: sum(11), children: sum(13)}
 }
 
 // daemons are the programs of the servers. A MySQL that is not installed runs in a loader of its own, before its name.
