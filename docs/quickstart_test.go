@@ -23,6 +23,7 @@ var quickstartPages = []struct {
 		"LIMIT ?",
 		"sqlite.URL",
 		"NOT NULL, UNIQUE (state, id))`",
+		"WHERE state = 'NEW' AND id IN ({{keys}})\n        key: id\n```\n",
 		"A SQLite file serves one host. On a server of [PostgreSQL](quickstart-postgres.md) or [MySQL](quickstart-mysql.md), start\n" +
 			"the worker on as many hosts as you like.",
 		"postgres://owner@db/shop?sslmode=verify-full",
@@ -40,6 +41,8 @@ var quickstartPages = []struct {
 		"LIMIT $3",
 		"postgres.URL",
 		"NOT NULL);\n\t\tCREATE INDEX IF NOT EXISTS orders_work ON orders (state, (`+schema.Postgres.MineIndex(\"id\", 8)+`), id)`",
+		"WHERE id IN ({{keys}}) AND (state = 'NEW') IS TRUE\n        key: id\n```\n\n" +
+			"`IS TRUE` lets PostgreSQL [find the rows by their keys](choosing.md#which-index), whatever its statistics say.\n",
 		"Start the worker on as many hosts as you like.",
 		"postgres://owner@db/shop?sslmode=verify-full",
 	}},
@@ -56,6 +59,7 @@ var quickstartPages = []struct {
 		"LIMIT ?",
 		"mysql.URL",
 		"NOT NULL, UNIQUE (state, id))`",
+		"WHERE state = 'NEW' AND id IN ({{keys}})\n        key: id\n```\n",
 		"Start the worker on as many hosts as you like.",
 		"mysql://owner@db/shop",
 	}},
