@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/dutyrota/rota/bench/internal/report"
@@ -48,26 +49,19 @@ type Result struct {
 func Run(ctx context.Context, servers []*stage.Server, o Options) (report.Part, error) {
 	var results []*Result
 	for _, s := range servers {
-		var list []*Result
-		for _, p := range peers {
-			if p.runsOn(s.Kind) {
-				list = append(list, &Result{Database: stage.Name(s.Kind), Peer: p.name})
-			}
+		chosen := slices.DeleteFunc(slices.Clone(peers), func(p peer) bool { return !p.runsOn(s.Kind) })
+		first := len(results)
+		for _, p := range chosen {
+			results = append(results, &Result{Database: stage.Name(s.Kind), Peer: p.name})
 		}
 		for round := range o.Rounds {
-			i := 0
-			for _, p := range peers {
-				if !p.runsOn(s.Kind) {
-					continue
-				}
+			for i, p := range chosen {
 				stage.Progress("steady: %s, %s, round %d", stage.Name(s.Kind), p.name, round+1)
-				if err := p.turn(ctx, s, o, list[i]); err != nil {
+				if err := p.turn(ctx, s, o, results[first+i]); err != nil {
 					return report.Part{}, fmt.Errorf("%s on %s: %w", p.name, stage.Name(s.Kind), err)
 				}
-				i++
 			}
 		}
-		results = append(results, list...)
 	}
 	return condense(results, o), nil
 }
