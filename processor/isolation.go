@@ -114,10 +114,11 @@ func (i *isolation) missed(m mark) bool { return i.due && m >= ordinary && !i.re
 
 // end removes the record of an item that was cancelled, or whose failure counts as no attempt, as long as this server
 // may still own the queue. Another outcome has replaced or deleted the record, except in a sweep, which keeps its
-// failed items with the run.
+// failed items with the run. An item that has failed before its Discard was cancelled has the record of its death.
 func (i *isolation) end(b *batch) {
 	uncounted := b.outcome == failed && (b.lane.sweep != nil || b.result.waiting > 0 || b.result.pause)
-	if !i.recorded || b.outcome != cancelled && !uncounted || !b.env.Trusted() {
+	interrupted := b.outcome == cancelled && b.result.failed == 0
+	if !i.recorded || !interrupted && !uncounted || !b.env.Trusted() {
 		return
 	}
 	if err := b.lane.failures.deleteStart(context.WithoutCancel(b.bound), i.start); err != nil {

@@ -428,3 +428,28 @@ func TestPanicOfKeyAfterAnItemAlone(t *testing.T) {
 		}
 	})
 }
+
+// canceller is a Discarder whose Discard lasts until it is cancelled.
+type canceller struct{ *rows }
+
+func (c canceller) Discard(ctx context.Context, item string, _ error) error {
+	c.w.note("discard %s", item)
+	return nap(ctx, time.Hour)
+}
+
+// An item that has died alone stays dead if its Discard is cancelled: what is taken back is the start of an item that
+// has not ended (S14).
+func TestACancelledDiscardKeepsTheDeath(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := canceller{newRows(w, "a1", "a2")}, newMemory()
+		d.bad["a1"] = processor.Permanent(errBroken)
+		w.start(t, d, processor.Env{Items: failedItems{m}}, crashing())
+		w.grantCrashed(t, map[string]int{"a": 2}, "a")
+		time.Sleep(time.Second)
+		w.Revoke("a", nil)
+		w.expect(t, "0s [a1]", "0s discard a1")
+		if i, there := m.records()["a1"]; !i.Dead {
+			t.Errorf("the record of the item that has died is %+v (%t), want Dead", i, there)
+		}
+	})
+}
