@@ -95,3 +95,36 @@ func TestUnhintedItemsRaiseAnAlert(t *testing.T) {
 		})
 	}
 }
+
+// X9: a hint for all queues that comes while the process may select nothing counts when it may again.
+func TestAHintThatComesWhileNothingMayBeSelected(t *testing.T) {
+	for name, c := range map[string]struct{ stop, goOn func(*world, *atomic.Bool) }{
+		"no share of max_in_flight": {
+			func(w *world, _ *atomic.Bool) { w.SetMaxInFlight(0) }, func(w *world, _ *atomic.Bool) { w.SetMaxInFlight(4) },
+		},
+		"no trust": {
+			func(_ *world, trusted *atomic.Bool) { trusted.Store(false) },
+			func(w *world, trusted *atomic.Bool) { trusted.Store(true); w.Wake() },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				var trusted atomic.Bool
+				trusted.Store(true)
+				i := newInbox(w)
+				i.quiet, i.peek = true, func(_ context.Context, idle []string) ([]string, error) { return i.busy(idle), nil }
+				hintedWorld(t, w, i, processor.Env{Trusted: trusted.Load})
+				time.Sleep(5 * time.Second)
+				c.stop(w, &trusted)
+				i.arrive("a1")
+				w.Hint()
+				time.Sleep(time.Second)
+				c.goOn(w, &trusted)
+				time.Sleep(time.Second)
+				if len(i.busy([]string{"a"})) > 0 {
+					t.Error("an item with a hint waits a second after the process may select again")
+				}
+			})
+		})
+	}
+}

@@ -101,6 +101,7 @@ func (p *Processor) nextPeek() (next *peek, wait time.Duration) {
 	case k.at.After(now):
 		return nil, k.at.Sub(now)
 	case !trusted || s.outage.open() || s.inFlight.most == 0: // nothing may be selected, or only samples
+		s.dropHintLocked(now)
 		k.at = now.Add(s.pollPause())
 		return nil, s.pollPause()
 	}
@@ -111,6 +112,20 @@ func (p *Processor) nextPeek() (next *peek, wait time.Duration) {
 	}
 	k.running, k.began = next, now
 	return next, 0
+}
+
+// dropHintLocked makes the idle lanes due if a peek was to answer a hint and cannot begin: they are selected as soon as
+// anything may be. The end of an outage makes all lanes due anyway.
+func (s *scheduler) dropHintLocked(now time.Time) {
+	if !s.peeks.hinted {
+		return
+	}
+	s.peeks.hinted = false
+	for _, g := range s.grants {
+		if g.lane.times.idle(now) {
+			s.hintLocked(g.lane, now)
+		}
+	}
 }
 
 // peek is one peek of idle lanes. Their queues do not wait for it: it only reads, and their drain and their next select
