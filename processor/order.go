@@ -50,7 +50,7 @@ var orderStage = stage{
 // order. Only its select uses it.
 type keyOrder struct {
 	sample     bool // the circuit breaker is open: one item of each key
-	deadPasses bool // a dead item does not hold its key
+	deadPasses bool // an item whose death is recorded does not hold its key
 	most       int  // how many items of one key the page may have
 
 	held    *heldKeys // of the lane
@@ -143,7 +143,7 @@ func (o *keyOrder) judge(i int, class class, m mark, r record) class {
 			o.blocked[key] = b
 		}
 		return held
-	case class == over && o.deadPasses:
+	case o.deadPasses && r.dead && !r.unsaved: // also while its Discard is due or backs off
 		o.keys[i] = ""
 		return class
 	case class == over || class == givenUp:

@@ -359,3 +359,29 @@ func TestOrderedNeedsKeys(t *testing.T) {
 type orderedOnly struct{}
 
 func (orderedOnly) OrderKey(string) string { return "" }
+
+// orderedBin is an Ordered dealer that is a Discarder.
+type orderedBin struct {
+	*orderedRows
+	bin *bin
+}
+
+func (b orderedBin) Discard(ctx context.Context, item string, cause error) error {
+	return b.bin.Discard(ctx, item, cause)
+}
+
+// With DeadPasses an item that is dead holds no other, also while its Discard fails (X10).
+func TestADeadItemPassesWhileItsDiscardFails(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := newRows(w, "ax1", "ax2", "ay1")
+		d := orderedBin{&orderedRows{rows: r}, &bin{r, errBroken}}
+		d.bad["ax1"] = processor.Permanent(errBroken)
+		s := settings()
+		s.ExecuteNumber, s.ItemMaxAttempts, s.DeadPasses = 1, 3, true
+		w.start(t, d, processor.Env{Items: failedItems{newMemory()}}, s, "a")
+		time.Sleep(10 * time.Minute)
+		if text := w.text(); !strings.Contains(text, "[ax2]") || strings.Count(text, "discard ax1") < 2 {
+			t.Errorf("executed:\n%s\nwant ax2, and the Discard of ax1 more than once", text)
+		}
+	})
+}
