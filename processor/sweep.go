@@ -180,11 +180,12 @@ func (w *sweep) notePassLocked(c *selectCall) {
 }
 
 // countRepeatsLocked returns the number of consecutive selects that found nothing new. A page of items that are all in
-// flight, or have failed, does not count while batches are in flight, or if the pass of a Paged dealer goes on.
+// flight, or have failed, does not count while batches are in flight, or if the next select sees more: behind the page,
+// with more room, or with the order keys that this one has left out.
 func (w *sweep) countRepeatsLocked(c *selectCall) int {
 	switch {
 	case c.found == nil, w.inPass > 0:
-	case c.found.unstarted() == 0 && (c.goesOn || c.ended):
+	case c.found.unstarted() == 0 && (c.goesOn || c.ended || c.partial || c.reachesFurther()):
 	case c.found.unstarted() > 0 && !c.swept.repeated:
 		w.repeats = 0
 	case c.found.unstarted() > 0 || len(c.inFlight) == 0:

@@ -254,3 +254,17 @@ func (n *nameless) Key(item string) string {
 	}
 	return item
 }
+
+// A sweep whose selects leave keys out for a turn, and then have too little room for the items that it has passed, goes
+// on: these selects say nothing about progress (R9, X10).
+func TestASweepThatLeavesKeysOutMakesProgress(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := &orderedRows{rows: newRows(w, "ap1", "aq1", "ax1", "ax2", "ax3"), held: true}
+		d.bad["ap1"], d.bad["ax1"] = errBroken, errBroken
+		s := settings()
+		s.Runs, s.ThreadNumber, s.FetchNumber, s.ExecuteNumber, s.SweepMaxRepeats = true, 2, 2, 1, 2
+		w.sweep(t, d, processor.Env{}, s, "a")
+		time.Sleep(time.Minute)
+		w.swept(t, "a", 1, 2)
+	})
+}
