@@ -15,7 +15,8 @@ import (
 // the commit, because a rerun of an upstream locks its dependants.
 func upstreamState(ctx context.Context, t sqldb.Tx, runID string) (state, cause string, err error) {
 	type upstream struct{ ID, Rule, Name, State, Message string }
-	list, err := sqldb.Records[upstream](ctx, t, `SELECT d.upstream_run_id, d.rule, u.task_type, u.state, u.message
+	list, err := sqldb.Records[upstream](ctx, t, `SELECT d.upstream_run_id, d.rule, u.task_type,
+			CASE WHEN u.run_id IS NULL AND `+toBeMade+` THEN '`+Waiting+`' ELSE u.state END, u.message
 		FROM schedule_run_dep d LEFT JOIN schedule_run u ON u.run_id = d.upstream_run_id
 		WHERE d.run_id = ? ORDER BY d.upstream_run_id`, runID)
 	if err != nil {
@@ -137,7 +138,11 @@ func (c *closer) dependants(ctx context.Context, runID string) (runs []taskRun, 
 
 // resolvable is the condition that the upstreams of a WAITING run w decide its next state.
 const resolvable = `(EXISTS (SELECT 1 FROM schedule_run_dep d LEFT JOIN schedule_run u ON u.run_id = d.upstream_run_id
-		WHERE d.run_id = w.run_id AND (u.state IS NULL OR d.rule = '` + RuleSuccess + `' AND u.state IN ('` +
-	Failed + `', '` + DependentFailed + `', '` + Cancelled + `', '` + Skipped + `')))
-	OR NOT EXISTS (SELECT 1 FROM schedule_run_dep d JOIN schedule_run u ON u.run_id = d.upstream_run_id
-		WHERE d.run_id = w.run_id AND u.state IN ` + openStates + `))`
+		WHERE d.run_id = w.run_id AND (u.run_id IS NULL AND NOT ` + toBeMade + ` OR d.rule = '` + RuleSuccess + `'
+		AND u.state IN ('` + Failed + `', '` + DependentFailed + `', '` + Cancelled + `', '` + Skipped + `')))
+	OR NOT EXISTS (SELECT 1 FROM schedule_run_dep d LEFT JOIN schedule_run u ON u.run_id = d.upstream_run_id
+		WHERE d.run_id = w.run_id AND (u.state IN ` + openStates + ` OR u.run_id IS NULL AND ` + toBeMade + `)))`
+
+// toBeMade is the condition that the upstream of an edge d was submitted in a transaction, and that a tick of its task
+// type is still to make it (R21): its dependant may be made first.
+const toBeMade = `EXISTS (SELECT 1 FROM schedule_submission b WHERE b.run_id = d.upstream_run_id)`

@@ -97,6 +97,22 @@ func testSubmitTx(t *testing.T, c *center.Center) {
 		g["c"].wantState(last, runs.Ready)
 		g.want(a, "b READY")
 	})
+	t.Run("R21 the run waits for one that no tick has made yet", func(t *testing.T) {
+		g := newGraph(t, c, "a", "c")
+		tx := Begin(t, c)
+		a, _ := g["a"].submitTx(tx, runs.Submission{Key: "k"})
+		last, _ := g["c"].submitTx(tx, runs.Submission{After: []string{a}})
+		g["a"].must(tx.Commit())
+		for range 2 { // the second one finds the run WAITING
+			if ticked := g["c"].tick(); ticked.More {
+				t.Error("a tick has more to do while the other run is not made")
+			}
+			g["c"].wantState(last, runs.Waiting)
+		}
+		g["a"].tick()
+		g["a"].finishAll("A", "0")
+		g["c"].wantState(last, runs.Ready)
+	})
 	t.Run("R21 a row that makes no sense makes a run that fails", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		id, _ := r.committed(runs.Submission{Key: "1"})
