@@ -87,14 +87,27 @@ func (r *jobRunner) finish(ctx context.Context, err error) (more bool) {
 	return j.then(ctx, err)
 }
 
-// wait waits for the running job, if there is one, and ends it.
-func (r *jobRunner) wait(ctx context.Context) {
-	if !r.idle() {
-		r.finish(ctx, <-r.ended)
+// wait waits for the running job, if there is one, and ends it. If the lease expires before, the database does not
+// answer: wait abandons the job and reports false.
+func (r *jobRunner) wait(ctx context.Context) (ended bool) {
+	for !r.idle() {
+		expires := time.NewTimer(max(atOnce, r.reg.lease.left()))
+		select {
+		case err := <-r.ended:
+			r.finish(ctx, err)
+		case <-expires.C:
+			if !r.reg.lease.valid() {
+				r.abandon()
+				return false
+			}
+		}
+		expires.Stop()
 	}
+	return true
 }
 
-// abandon cancels the running job, because the server's row is gone and its outcome does not matter any more.
+// abandon cancels the running job, because the server's row is gone, or its lease, and the outcome does not matter any
+// more.
 func (r *jobRunner) abandon() {
 	if !r.idle() {
 		r.cancel()

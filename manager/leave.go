@@ -21,12 +21,12 @@ func (s *session) leaving(stop context.Context) stateFunc {
 	s.log.LogAttrs(ctx, slog.LevelInfo, "leaving: draining")
 	s.halt.leave()
 	notDrained := s.drainAll(ctx)
-	s.jobs.wait(ctx)
 	for _, p := range s.parts {
-		if p.leave != nil {
+		if p.leave != nil && s.jobs.wait(ctx) {
 			p.leave(ctx, s.jobs, notDrained)
 		}
 	}
+	s.jobs.wait(ctx)
 	s.heartbeater.remove(s.reg) // so that the lease expires, and with it the attempts to leave
 	s.writeLastStatistics(ctx)
 	s.handOverAll(ctx, notDrained)
@@ -60,6 +60,11 @@ func (s *session) drainAll(ctx context.Context) (notDrained []string) {
 		}
 	}
 	return nil
+}
+
+// withLeaveLimit returns the context for calls of a server that leaves, which wait no longer than others may expire it.
+func (b *base) withLeaveLimit(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, max(b.reg.lease.left(), leaveLimit))
 }
 
 // leaveLimit is the least time that a server has for its attempts to leave: a database that is away, or swallows what

@@ -426,9 +426,11 @@ func (s *sweeper) leave(ctx context.Context, jobs *jobRunner, notDrained []strin
 	s.checkEnds()
 	if j := s.saveEnds(); j != nil {
 		jobs.start(ctx, j)
-		jobs.wait(ctx)
+		if !jobs.wait(ctx) {
+			return
+		}
 	}
-	ctx, cancel := s.withTimeout(ctx)
+	ctx, cancel := s.withLeaveLimit(ctx)
 	defer cancel()
 	for id := range maps.Clone(s.sweeps) {
 		if !slices.Contains(notDrained, id) {

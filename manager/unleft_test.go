@@ -44,3 +44,31 @@ func TestRunReturnsThatItHasNotLeft(t *testing.T) {
 		}
 	})
 }
+
+// H4: a worker that has begun a job when the database stopped to answer leaves within the same time. In mode RUN there is
+// a job each second.
+func TestALeaveWaitsForNoJobBeyondTheLease(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := inRuns
+		s.DrainTimeout = time.Second
+		a := cl.start("a", &work{takes: time.Hour}, s)
+		cl.submit("")
+		time.Sleep(10 * time.Second)
+		block, err := cl.c.DB().BeginTx(cl.Context(), nil) // the only connection: no statement gets an answer
+		if err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		began := time.Now()
+		if _, ok := errors.AsType[*manager.NotLeftError](cl.leave(a)); !ok {
+			cl.Error("Run has not returned that the server has not left")
+		}
+		const lease = 10 * time.Second // the default of judge_dead_interval
+		if took := time.Since(began); took > s.DrainTimeout+lease+10*time.Second {
+			cl.Errorf("Run took %s", took)
+		}
+		if err := block.Rollback(); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
