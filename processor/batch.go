@@ -340,11 +340,10 @@ func (b *batch) evidence(round uint64) evidence {
 // if an item could not begin alone, or if the cursor has not moved.
 func (b *batch) continuePageLocked(s *scheduler) {
 	goesOn := !s.asleep && !s.stopping && !b.isolation.missed(b.mark)
-	if !b.serial { // the lane may not have been ready when the breaker opened
-		goesOn = goesOn && (!s.outage.open() || b.quota > 0)
-	}
 	if b.capabilities.Cursored {
 		goesOn = b.moveCursorLocked() && goesOn
+	} else { // the lane may not have been ready when the breaker opened
+		goesOn = goesOn && (!s.outage.open() || b.quota > 0)
 	}
 	s.stats.skip(b.page.handout.end(b))
 	if !goesOn {

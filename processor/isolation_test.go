@@ -453,3 +453,23 @@ func TestACancelledDiscardKeepsTheDeath(t *testing.T) {
 		}
 	})
 }
+
+// In an outage, a queue whose items are executed one by one tries a sample of them as any other, and not the rest of its
+// page (X5, S14).
+func TestAnOutageEndsThePageOfACrashedQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := newRows(w, numbered("a", 40)...)
+		for _, item := range r.open {
+			r.bad[item] = errBroken
+		}
+		s := crashing()
+		s.FetchNumber, s.ProbeMax = 40, 30*time.Second
+		w.start(t, r, processor.Env{}, s)
+		w.grantCrashed(t, map[string]int{"a": 2}, "a")
+		time.Sleep(300 * time.Millisecond)
+		synctest.Wait()
+		if n := strings.Count(w.text(), "["); n > 4 {
+			t.Errorf("%d items were tried at once, want the three that open the breaker and one sample:\n%s", n, w.text())
+		}
+	})
+}
