@@ -98,3 +98,15 @@ func TestTickAfterReply(t *testing.T) {
 		})
 	}
 }
+
+// X9, R21: a hint that comes during a tick counts after it, because the tick may have read before.
+func TestAHintDuringATickIsKept(t *testing.T) {
+	b := &base{settings: &Settings{}, agenda: &agenda{}}
+	j := (&runTicker{base: b}).tick()
+	told := time.Now()
+	b.agenda.add(told, tick)
+	j.then(t.Context(), nil)
+	if at := b.agenda[tick]; at.After(told) {
+		t.Errorf("the next tick is %s after the hint", at.Sub(told))
+	}
+}

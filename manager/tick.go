@@ -59,7 +59,7 @@ func (t *runTicker) status(st *Status) {
 // not finished. The processor cannot compute it, because the server claims only some of its queues at a time. While
 // the counts of the servers differ, for a second at most, their parts may sum to more than 1.
 func (t *runTicker) tick() *job {
-	t.agenda.add(time.Now().Add(tickInterval), tick)
+	next := time.Now().Add(tickInterval)
 	var found runs.TickResult
 	var own, all int
 	limited := t.settings.RatePerSecond > 0 // without a rate a tick is one statement
@@ -74,26 +74,29 @@ func (t *runTicker) tick() *job {
 		},
 		then: func(_ context.Context, err error) (more bool) {
 			if err != nil {
+				t.agenda.add(next, tick)
 				return false
 			}
 			if all > 0 {
 				t.proc.SetRateShare(float64(own) / float64(all))
 			}
-			t.ticked(found)
+			t.ticked(found, next)
 			return true
 		},
 	}
 }
 
-// ticked notes what a tick has found, and lets the sweeper claim queues of the open run.
-func (t *runTicker) ticked(found runs.TickResult) {
+// ticked notes what a tick has found, and lets the sweeper claim queues of the open run. next is when the server ticks
+// again while a run is open. What has asked for a tick meanwhile stays on the agenda: this one may have read before.
+func (t *runTicker) ticked(found runs.TickResult, next time.Time) {
 	now := time.Now()
 	switch {
 	case found.More:
-		t.agenda.add(now, tick)
+		next = now
 	case !t.active && found.Open == "":
-		t.agenda[tick] = now.Add(idleTickInterval)
+		next = now.Add(idleTickInterval)
 	}
+	t.agenda.add(next, tick)
 	t.tickWhen(found.Now, now, found.NextFire, found.NextBegin)
 	t.agenda.add(now, claimQueues)
 	t.last.Store(&found)
