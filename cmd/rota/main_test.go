@@ -65,6 +65,26 @@ const goodDealer = `
         key: id
 `
 
+// An empty argument is a variable of a script that has no value. rota run wait "" would wait for the newest run of all
+// task types and report its success, and rota queue list "" would list all queues.
+func TestEmptyArgumentIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"run", "wait", ""}, "run wait: the argument RUN is empty (see rota run wait --help)"},
+		{[]string{"run", "backfill", "show", ""}, "run backfill show: the argument BACKFILL is empty (see rota run backfill show --help)"},
+		{[]string{"queue", "list", ""}, "queue list: the argument TASK is empty (see rota queue list --help)"},
+		{[]string{"item", "retry", "settle", "7", ""}, "item retry: the argument ITEM is empty (see rota item retry --help)"},
+	} {
+		_, stderr, code := runRota(t, t.TempDir(), append(c.args, "--database", "sqlite:rota.db")...)
+		if want := "rota: " + c.want + "\n"; stderr != want || code != 2 {
+			t.Errorf("rota %q: code %d, %swant %s", c.args, code, stderr, want)
+		}
+	}
+}
+
 // Bad input gives one line on stderr, nothing on stdout, and creates nothing.
 func TestBadInput(t *testing.T) {
 	t.Parallel()

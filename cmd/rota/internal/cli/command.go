@@ -39,7 +39,8 @@ func Check(cmd *cobra.Command, check func(args []string) error) {
 }
 
 // Arguments checks the number of arguments. A name in brackets is optional, and
-// "..." at the end of the last name allows any number.
+// "..." at the end of the last name allows any number. An empty argument is refused: it is a variable of a script that
+// has no value, and would mean all or the newest.
 func Arguments(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		var missing []string
@@ -56,6 +57,10 @@ func Arguments(names ...string) cobra.PositionalArgs {
 		if len(args) > len(names) && !several {
 			return Usage(fmt.Errorf("%s: unexpected argument %q (see %s --help)", subcommand(cmd), args[len(names)],
 				cmd.CommandPath()))
+		}
+		if i := slices.Index(args, ""); i >= 0 {
+			name := strings.Trim(names[min(i, len(names)-1)], "[].")
+			return Usage(fmt.Errorf("%s: the argument %s is empty (see %s --help)", subcommand(cmd), name, cmd.CommandPath()))
 		}
 		return nil
 	}
