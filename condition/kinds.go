@@ -28,10 +28,10 @@ var (
 		`read the logs of the workers that have died, and "rota item list {task}": an item may end its process`)
 	Killer = kind("KILLER", "items", Problem, Each,
 		"an item is DEAD, because the process ended while it executed the item alone",
-		"rota item list {task} --state DEAD; then rota item retry or rota item drop")
+		"rota item list {task} --state DEAD; then rota item retry {task} ITEM or rota item drop {task} ITEM")
 	Unserved = kind("UNSERVED", "workers", Problem, Watched,
 		"a task type has queues and no live worker; a worker of another one raises the alert",
-		"start a worker: rota worker -c rota.yaml")
+		"start a worker: your program, or rota worker -c rota.yaml")
 	Refused = kind("REFUSED", "alerts", Problem, Told,
 		"a worker does not serve a task type, because its dealer or its program cannot work by the settings in the "+
 			"database, or by how the queues are divided",
@@ -128,7 +128,7 @@ var (
 		"wait until it opens; to lift it: rota task set {task} permit_run_start_time= permit_run_end_time=")
 	NeverServed = kind("NEVER_SERVED", "queues", Note, Silent,
 		"no worker has ever served a task type",
-		"start a worker: rota worker -c rota.yaml")
+		"start a worker: your program, or rota worker -c rota.yaml")
 	NoEligible = kind("NO_ELIGIBLE", "workers", Problem, Silent,
 		"no worker may take queues",
 		"start a worker, or resume one: rota worker list {task}")
@@ -139,6 +139,9 @@ var (
 	ServerSilent = kind("SERVER_SILENT", "workers", Problem, Silent,
 		"a worker sends no heartbeats",
 		"start a worker, which takes over; find out why the process stopped")
+	ServerExpired = kind("SERVER_EXPIRED", "workers", Note, Silent,
+		"a worker died or stood still in the last ten minutes, and has not joined again",
+		"find out why the process ended or stands still, by its log; rota worker list {task} --gone")
 	NoCalls = kind("NO_CALLS", "queues", Problem, Silent,
 		"a worker owns queues and gets no call of max_in_flight",
 		"raise max_in_flight or max_queues_per_server")
@@ -176,7 +179,7 @@ var (
 		"a queue was requested long ago", "")
 	DeadItems = kind("DEAD_ITEMS", "items", Problem, Silent,
 		"items have failed for good",
-		"rota item list {task} --state DEAD; then rota item retry or rota item drop")
+		"rota item list {task} --state DEAD; then rota item retry {task} --all --state DEAD, or rota item drop {task} ITEM")
 	RetryItems = kind("RETRY_ITEMS", "items", Note, Silent,
 		"items have failed and are retried",
 		"rota item list {task}")

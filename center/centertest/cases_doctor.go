@@ -2,6 +2,7 @@ package centertest
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +119,8 @@ func testDiagnose(t *testing.T, c *center.Center) {
 	row("last_error = 'no such table'")
 	want("errors", "NOTE last error of 1 worker: no such table")
 	row("last_error_at = '2020-01-01 00:00:00.000000'")
+	want("errors") // the worker has gone on since
+	row("last_error_at = heartbeat_time")
 	want("errors", "NOTE last error of 1 worker, ")
 	row("failing_since = '2020-01-01 00:00:00.000000', failed_calls = 7")
 	want("failing", "PROBLEM 7 calls of A have failed in ")
@@ -143,6 +146,10 @@ func testDiagnose(t *testing.T, c *center.Center) {
 	want("items", "PROBLEM 1 item has failed permanently: a of queue 0: no such; customer", "NOTE 1 item has failed and is retried: b of queue 0")
 	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{{Key: "c", QueueID: "0", State: ops.ItemDead, LastError: "no such\ncustomer"}}))
 	want("items", "PROBLEM 2 items have failed permanently, such as ", "NOTE 1 item has failed and is retried: b of queue 0")
+	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{{Key: "d", OrderKey: "k", QueueID: "0", State: ops.ItemRetry}}))
+	if got := strings.Join(r.findings("items"), "\n"); strings.Count(got, "; failed items hold 1 order key") != 1 {
+		t.Errorf("findings %q, want the order key said once", got)
+	}
 	r.exec("UPDATE schedule_queue SET crash_count = 6 WHERE task_type = '%s' AND queue_id = '1'", r.task)
 	want("queues", "PROBLEM queues whose owners have died one after the other: 1 (6)")
 	r.exec("UPDATE schedule_queue SET crash_count = 5 WHERE task_type = '%s' AND queue_id = '1'", r.task)
@@ -157,6 +164,37 @@ func testDiagnose(t *testing.T, c *center.Center) {
 	want("queues", "NOTE queues that are being assigned: 0", orphan) // the only eligible server has just joined
 	r.exec("UPDATE schedule_server SET register_time = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("C"))
 	want("queues", "PROBLEM queues without an owner: 0", orphan)
+}
+
+// testDiagnoseServers checks that Diagnose reports a worker that was expired until it joins again, and that workers whose
+// errors differ in figures are one finding.
+func testDiagnoseServers(t *testing.T, c *center.Center) {
+	r := newFixture(t, c, center.Settings{Queues: 4})
+	want := func(check, want string) {
+		t.Helper()
+		got := r.findings(check)
+		if ok, _ := regexp.MatchString(want, strings.Join(got, "\n")); !ok || want == "^$" && len(got) > 0 {
+			t.Fatalf("findings of check %s: %q, want %s", check, got, want)
+		}
+	}
+	r.join("A", "B")
+	for i, server := range []string{"A", "B"} {
+		r.exec("UPDATE schedule_server SET failing_since = '2020-01-01 00:00:00.000000', failed_calls = 7, "+
+			"last_error = 'execute 1 item of queue %d: status 500' WHERE uuid = '%s'", i, r.uuid(server))
+	}
+	want("failing", `^PROBLEM 14 calls of A, B have failed in .* the last error: execute 1 item of queue 0: status 500$`)
+	r.exec("UPDATE schedule_server SET failing_since = NULL WHERE task_type = '%s'", r.task)
+	want("errors", `^NOTE last error of 2 workers: execute 1 item of queue 0: status 500$`)
+
+	want("workers", "^$")
+	r.makeSilent("B")
+	r.rebalanceExpiring("A")
+	want("workers", `^NOTE workers that were silent for judge_dead_interval, .* not joined again: B \(\S+ ago\)$`)
+	r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), nil, roster.Reservation{}))
+	want("workers", `^PROBLEM no worker is registered; B was expired \S+ ago, because it had sent no heartbeat$`)
+	r.join("A")
+	r.exec("UPDATE schedule_server_history SET left_time = '2020-01-01 00:00:00.000000' WHERE task_type = '%s'", r.task)
+	want("workers", "^$")
 }
 
 // testDiagnoseRemoval checks that Diagnose reports a queue whose removal waits for its owner, and checks the database.

@@ -186,6 +186,7 @@ var groups = map[string]group{
 	"P8 preview":        {run: testPreview, about: Clock},
 	"diagnose":          {run: testDiagnose, about: Clock | Session},
 	"diagnose settings": {run: testDiagnoseSettings},
+	"diagnose servers":  {run: testDiagnoseServers},
 	"diagnose removal":  {run: testDiagnoseRemoval},
 
 	// cases_run.go

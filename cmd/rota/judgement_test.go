@@ -137,7 +137,9 @@ var plays = map[string]play{
 			r.exec("UPDATE schedule_server SET state = 'DRAINING' WHERE uuid = '" + task + ":2:00000002'")
 		},
 	},
-	"SERVER_SILENT":   {rows: server("heartbeat_time = " + long)},
+	"SERVER_SILENT": {rows: server("heartbeat_time = " + long)},
+	"SERVER_EXPIRED": {rows: "INSERT INTO schedule_server_history (uuid, task_type, register_time, heartbeat_time, left_time, reason) VALUES ('gone:TASK:00000001', 'TASK', " +
+		long + ", " + long + ", '" + time.Now().UTC().Format(time.DateTime) + "', 'EXPIRED')"},
 	"NO_CALLS":        {rows: server("max_in_flight = 0, max_in_flight_target = 0")},
 	"PLANNER_VERSION": {rows: server("planner_version = 9"), do: second(roster.ServerInfo{})},
 	"UNWITNESSED":     {rows: server("host_name = 'TASK'"), do: second(roster.ServerInfo{Witness: "1"})},

@@ -149,7 +149,7 @@ func (d queueCheck) pendingHandovers(r rosterRows) {
 
 // items reports failed items, and names one of them with its error: most have the same.
 func (d queueCheck) items(ctx context.Context, task ops.TaskRecord) error {
-	held := ""
+	held := "" // by the items of both states together, so it is said once
 	if task.HeldKeys > 0 {
 		held = fmt.Sprintf("; failed items hold %s", human.Count(task.HeldKeys, "order key", "order keys"))
 	}
@@ -176,6 +176,7 @@ func (d queueCheck) items(ctx context.Context, task ops.TaskRecord) error {
 			example = ", such as" + strings.TrimPrefix(example, ":")
 		}
 		d.add(f.kind, "%s %s%s%s", human.Count(f.n, f.one, f.many), f.end, example, held)
+		held = ""
 	}
 	return nil
 }

@@ -47,6 +47,10 @@ func (d rosterCheck) all(ctx context.Context, taskType string) error {
 	if err != nil {
 		return err
 	}
+	expired, err := d.expired(ctx, taskType)
+	if err != nil {
+		return err
+	}
 	if len(tasks) == 0 {
 		d.add(condition.NoTasks, "there are no task types")
 	}
@@ -58,6 +62,7 @@ func (d rosterCheck) all(ctx context.Context, taskType string) error {
 			alerts:    of(task, alerts, func(e ops.EventRecord) string { return e.TaskType }),
 			problems:  of(task, problems, func(p runs.Problem) string { return p.TaskType }),
 			cancelled: of(task, cancelled, func(p runs.Problem) string { return p.TaskType }),
+			expired:   of(task, expired, func(s expiredServer) string { return s.TaskType }),
 		}
 		if err := d.one(ctx, r); err != nil {
 			return err
@@ -91,6 +96,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	servers, queues := serverCheck(d), queueCheck(d)
 	servers.availability(r)
 	servers.overdue(r)
+	servers.missing(r)
 	servers.window(r)
 	r.limits.Require, _ = plan.ParseSelector(settings.Require) // no server has the labels of one that cannot be read
 	if err := queues.ownerless(ctx, r); err != nil {

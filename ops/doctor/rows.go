@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -20,6 +21,8 @@ type rosterRows struct {
 	limits  plan.Limits
 
 	problems, cancelled []runs.Problem // of its runs and triggers
+
+	expired []expiredServer // the oldest first
 }
 
 // eachQueue returns what a check says about each queue. It leaves out queues about which the check says nothing.
@@ -63,20 +66,32 @@ func (r rosterRows) closedUntil() (opens time.Time) {
 	return opens
 }
 
-// byError returns the selected servers by the text of their last error, and these texts in the order of the servers.
-func (r rosterRows) byError(
-	selects func(ops.ServerRecord) bool,
-) (texts []string, servers map[string][]ops.ServerRecord) {
-	servers = map[string][]ops.ServerRecord{}
+// sameError is servers whose last errors are of one kind: they differ in figures and quoted texts, such as the queue, at
+// most. Otherwise an outage would be a finding for each server.
+type sameError struct {
+	kind    string
+	servers []ops.ServerRecord
+}
+
+// latest returns the server with the newest of the errors.
+func (e sameError) latest() ops.ServerRecord {
+	return slices.MinFunc(e.servers, func(a, b ops.ServerRecord) int { return cmp.Compare(errorAge(a), errorAge(b)) })
+}
+
+// byError returns the selected servers by the kind of their last error, in the order of the servers.
+func (r rosterRows) byError(selects func(ops.ServerRecord) bool) (list []sameError) {
 	for _, s := range r.servers {
-		if selects(s) {
-			if servers[s.LastError] == nil {
-				texts = append(texts, s.LastError)
-			}
-			servers[s.LastError] = append(servers[s.LastError], s)
+		if !selects(s) {
+			continue
 		}
+		kind := ops.ErrorKind(s.LastError)
+		i := slices.IndexFunc(list, func(e sameError) bool { return e.kind == kind })
+		if i < 0 {
+			i, list = len(list), append(list, sameError{kind: kind})
+		}
+		list[i].servers = append(list[i].servers, s)
 	}
-	return texts, servers
+	return list
 }
 
 // failing reports whether a server lives, and its calls do nothing but fail.

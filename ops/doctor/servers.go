@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -28,7 +29,7 @@ func (d serverCheck) availability(r rosterRows) {
 	case r.task.QueueTotal == 0:
 		d.add(condition.NeverServed, "no worker has ever served it in own_sign %s", d.c.OwnSign())
 	case len(r.servers) == 0:
-		d.add(condition.Unserved, "no worker is registered")
+		d.add(condition.Unserved, "no worker is registered%s", r.lastExpired())
 	case !r.eligible():
 		d.add(condition.NoEligible, "no worker may take queues: all are paused, draining or silent")
 	}
@@ -61,6 +62,55 @@ func (d serverCheck) overdue(r rosterRows) {
 				ops.ServerName(s.UUID), silent, owned).Server = s.UUID
 		}
 	}
+}
+
+// expiredFor is for how long the doctor reports a server that has been expired.
+const expiredFor = 10 * time.Minute
+
+// expiredServer is a server that was expired lately.
+type expiredServer struct {
+	UUID, TaskType string
+	LeftTime       time.Time
+	Now            time.Time `db:"database_time"`
+}
+
+func (s expiredServer) ago() time.Duration { return s.Now.Sub(s.LeftTime).Truncate(time.Second) }
+
+// expired returns the servers of a task type, or of all, that were expired lately, the oldest first.
+func (d rosterCheck) expired(ctx context.Context, taskType string) ([]expiredServer, error) {
+	w := sqldb.Where{Args: []any{d.c.OwnSign()}}
+	w.Equal("task_type", taskType)
+	list, err := sqldb.Records[expiredServer](ctx, d.db, fmt.Sprintf(`SELECT uuid, task_type, left_time,
+			{now} AS database_time FROM schedule_server_history
+		WHERE reason = 'EXPIRED' AND left_time > {ago %d} AND own_sign = ?%s ORDER BY left_time, uuid`,
+		expiredFor.Milliseconds(), w.Text), w.Args...)
+	return list, sqldb.Wrap(err, "list the expired workers")
+}
+
+// missing reports processes that were expired lately and have not joined again. The others have taken their queues
+// over, so that nothing else shows that one is missing.
+func (d serverCheck) missing(r rosterRows) {
+	if len(r.servers) == 0 {
+		return // availability says it
+	}
+	var list []string
+	for _, s := range r.expired {
+		name := ops.ServerName(s.UUID)
+		if !slices.ContainsFunc(r.servers, func(o ops.ServerRecord) bool { return ops.ServerName(o.UUID) == name }) {
+			list = append(list, fmt.Sprintf("%s (%s ago)", name, s.ago()))
+		}
+	}
+	d.list(condition.ServerExpired, "workers that were silent for judge_dead_interval, so that others have taken their "+
+		"queues over, and that have not joined again", list)
+}
+
+// lastExpired names the last server if it was expired lately: it has not left by itself.
+func (r rosterRows) lastExpired() string {
+	if len(r.expired) == 0 {
+		return ""
+	}
+	last := r.expired[len(r.expired)-1]
+	return fmt.Sprintf("; %s was expired %s ago, because it had sent no heartbeat", ops.ServerName(last.UUID), last.ago())
 }
 
 // withoutCalls reports servers that own queues and may execute nothing, because other servers get all calls of
@@ -162,26 +212,30 @@ func (d serverCheck) stalledCalls(r rosterRows, after time.Duration) {
 	}
 }
 
-// maxErrors is how many errors of servers are findings.
-const maxErrors = 5
+const (
+	// maxErrors is how many errors of servers are findings.
+	maxErrors = 5
 
-// errors reports the last errors of servers, each text once. An error may be old. failing reports the error of a
-// failing server.
+	// freshError is how old an error may be that is a finding, if the server goes on. rota worker list has older ones.
+	freshError = 10 * time.Minute
+)
+
+// errors reports the last errors of servers, each kind once. failing reports the error of a failing server.
 func (d serverCheck) errors(r rosterRows) {
-	texts, servers := r.byError(func(s ops.ServerRecord) bool { return s.LastError != "" && !failing(s) })
-	slices.SortFunc(texts, func(a, b string) int {
-		return cmp.Or(len(servers[b])-len(servers[a]), strings.Compare(a, b))
+	list := r.byError(func(s ops.ServerRecord) bool {
+		return s.LastError != "" && !failing(s) && (s.LastErrorAge == nil || errorAge(s) < freshError.Seconds())
 	})
-	for _, text := range texts[:min(len(texts), maxErrors)] {
-		latest := slices.MinFunc(servers[text],
-			func(a, b ops.ServerRecord) int { return cmp.Compare(errorAge(a), errorAge(b)) })
-		when := ""
+	slices.SortFunc(list, func(a, b sameError) int {
+		return cmp.Or(len(b.servers)-len(a.servers), strings.Compare(a.kind, b.kind))
+	})
+	for _, e := range list[:min(len(list), maxErrors)] {
+		latest, when := e.latest(), ""
 		if latest.LastErrorAge != nil {
 			when = fmt.Sprintf(", %s ago", time.Duration(errorAge(latest))*time.Second)
 		}
 		c := d.advise(condition.LastError, "see the log of "+ops.ServerName(latest.UUID), "last error of %s%s: %s",
-			human.Count(len(servers[text]), "worker", "workers"), when, sqldb.JoinLines(text))
-		if c.Subject = text; when != "" {
+			human.Count(len(e.servers), "worker", "workers"), when, sqldb.JoinLines(latest.LastError))
+		if c.Subject = e.kind; when != "" {
 			c.Since = time.Now().Add(-wholeSeconds(errorAge(latest)))
 		}
 	}
@@ -197,21 +251,22 @@ func errorAge(s ops.ServerRecord) float64 {
 }
 
 // failing reports servers whose calls do nothing but fail. The servers decide this themselves, because only they know
-// whether all failures are those of one item, which may be poison. Servers with the same error are one finding.
+// whether all failures are those of one item, which may be poison. Servers with one kind of error are one finding.
 func (d serverCheck) failing(r rosterRows) {
-	texts, servers := r.byError(failing)
-	for _, text := range texts[:min(len(texts), maxErrors)] {
+	list := r.byError(failing)
+	for _, e := range list[:min(len(list), maxErrors)] {
 		var names []string
 		var calls int64
 		longest := time.Duration(0)
-		for _, s := range servers[text] {
+		for _, s := range e.servers {
 			names = append(names, ops.ServerName(s.UUID))
 			calls += s.FailedCalls
 			longest = max(longest, s.Now.Sub(*s.FailingSince))
 		}
 		c := d.advise(condition.Failing, "correct what the error says; the log of "+names[0]+" has more",
 			"%s of %s have failed in %s, and none has succeeded; the last error: %s",
-			human.Count(calls, "call", "calls"), human.First(names, 5), longest.Round(time.Second), sqldb.JoinLines(text))
-		c.Subject, c.Since = text, time.Now().Add(-longest)
+			human.Count(calls, "call", "calls"), human.First(names, 5), longest.Round(time.Second),
+			sqldb.JoinLines(e.latest().LastError))
+		c.Subject, c.Since = e.kind, time.Now().Add(-longest)
 	}
 }
