@@ -262,7 +262,7 @@ var (
 	Privileges = kind("PRIVILEGES", "privileges", Problem, Silent,
 		"this role lacks rights that a worker needs", "")
 	Statements = kind("STATEMENTS", "statements", Problem, Silent,
-		"a statement of the file is refused, reads more than it should, or was not checked", "")
+		"workers refuse rota.yaml or a statement of it, or a statement reads too much or was not checked", "")
 	Cursor = kind("CURSOR", "cursor", Problem, Silent,
 		"a transaction holds a cursor back", "")
 )

@@ -89,6 +89,38 @@ func TestDoctorOfAReadOnlyDatabase(t *testing.T) {
 	}
 }
 
+// What a worker refuses in a file is a problem for the doctor, too: he would otherwise call a file right with which no
+// worker starts.
+func TestDoctorReportsAFileThatWorkersRefuse(t *testing.T) {
+	t.Parallel()
+	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
+	path := filepath.Join(t.TempDir(), "rota.yaml")
+	good := "tasks:\n  settle:\n    queues: 1" + goodDealer
+	for file, want := range map[string][]string{
+		good:               nil,
+		"own_sign: BASE\n": nil,
+		strings.NewReplacer("queues:", "queue:", "key: id", "keys: id").Replace(good): {
+			"PROBLEM  STATEMENTS        rota.yaml:3: tasks.settle.queue: unknown key; ",
+			"PROBLEM  STATEMENTS        rota.yaml:8: tasks.settle.dealer.sql.keys: unknown key; ",
+		},
+		strings.Replace(good, "{{limit}}", "{{limt}}", 1): {
+			"PROBLEM  STATEMENTS        settle: tasks.settle.dealer.sql.select has the unknown placeholder {{limt}}",
+		},
+	} {
+		writeFile(t, path, file)
+		stdout, _, code := s.try("doctor -c " + path)
+		stdout = strings.ReplaceAll(stdout, path, "rota.yaml")
+		for _, w := range want {
+			if !strings.Contains(stdout, w) || code != 1 {
+				t.Errorf("exit code %d for\n%s, stdout\n%s, want %s", code, file, stdout, w)
+			}
+		}
+		if want == nil && strings.Contains(stdout, "unknown") {
+			t.Errorf("findings for the good file\n%s:\n%s", file, stdout)
+		}
+	}
+}
+
 // A process with two task types has two servers with one host:pid; the hints then name the uuid.
 func TestDoctorHintsNameOneServer(t *testing.T) {
 	t.Parallel()

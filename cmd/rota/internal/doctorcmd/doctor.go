@@ -33,9 +33,9 @@ func New() *cobra.Command {
 		Long: `Check the roster and its database: the privileges of the role that you connect
 as, expired workers, queues without an owner, hand-overs that take too long,
 failed items, settings. List problems and how to solve them. Change nothing.
-With a rota.yaml, check its statements too: what the database does not know,
-selects that read a large table without an index, and transactions that keep a
-cursor back.
+With a rota.yaml, check it and its statements too: what a worker refuses, what
+the database does not know, selects that read a large table without an index,
+and transactions that keep a cursor back.
 
 A PROBLEM makes the exit code 1, a NOTE does not.`,
 		Example: `  rota doctor
@@ -72,7 +72,8 @@ func diagnose(cmd *cobra.Command, taskType string) (findings []condition.Conditi
 	if err != nil {
 		return nil, err
 	}
-	tasks := fileTasks(cmd, taskType)
+	tasks, refused := fileTasks(cmd, taskType)
+	findings = append(findings, refused...)
 	findings = append(findings, doctor.DiagnoseFile(cmd.Context(), c, cli.ConfigPath(cmd), cli.SettingsOf(tasks))...)
 	for _, task := range tasks {
 		findings = append(findings, diagnoseStatements(cmd.Context(), c, task)...)
@@ -80,18 +81,32 @@ func diagnose(cmd *cobra.Command, taskType string) (findings []condition.Conditi
 	return findings, nil
 }
 
-// fileTasks returns the task type, or all, of the file. It returns none if there is no valid file: the file may serve
-// the connection only, and a worker reports its errors.
-func fileTasks(cmd *cobra.Command, taskType string) []config.Task {
+// fileTasks returns the task type, or all, of the file. If a worker refuses the file, it returns none, and each error as
+// a finding. A file without tasks serves the connection only.
+func fileTasks(cmd *cobra.Command, taskType string) ([]config.Task, []condition.Condition) {
 	path := cli.ConfigPath(cmd)
 	if _, err := os.Stat(path); err != nil {
-		return nil
+		return nil, nil
 	}
 	file, err := config.Load(path, cmd.Flags())
-	if err != nil {
-		return nil
+	if err != nil && (file == nil || len(file.Tasks) == 0) {
+		return nil, nil
 	}
-	return slices.DeleteFunc(file.Tasks, func(t config.Task) bool { return taskType != "" && taskType != t.Name })
+	if err != nil {
+		var findings []condition.Condition
+		for line := range strings.Lines(err.Error()) {
+			findings = append(findings, refusal("", strings.TrimSpace(line)))
+		}
+		return nil, findings
+	}
+	return slices.DeleteFunc(file.Tasks, func(t config.Task) bool { return taskType != "" && taskType != t.Name }), nil
+}
+
+// refusal is the finding of what a worker refuses in the file.
+func refusal(taskType, text string) condition.Condition {
+	c := condition.New(condition.Statements, taskType, text, "correct the file: workers that start refuse it")
+	c.Subject = text
+	return c
 }
 
 func problems(findings []condition.Condition) error {
@@ -162,16 +177,25 @@ func holderFinding(task string, h *sqldealer.Holder) []condition.Condition {
 		"%sprocess %d (%s, %s) ends its transaction, which has written", since, h.PID, h.Application, h.State)
 }
 
-// diagnoseStatements checks the statements of a task in each database that has its rows. A worker itself reports a
-// statement that no dealer can use, and ops a data database that is away.
+// diagnoseStatements checks the statements of a task in each database that has its rows. Package doctor reports a data
+// database that is away.
 func diagnoseStatements(ctx context.Context, c *ops.Client, task config.Task) (findings []condition.Condition) {
 	kinds := sqldealer.Kinds{"": c.Dialect()}
 	for _, d := range c.AllData() {
 		kinds[d.Name()] = d.Dialect()
 	}
+	names, _ := task.Settings.WithDefaults().Databases() // config has checked them
+	for _, name := range names {
+		if _, open := kinds[name]; !open {
+			return nil
+		}
+	}
+	if task.Program.Selects() {
+		return nil
+	}
 	dealer, err := sqldealer.New(task, kinds)
 	if err != nil {
-		return nil
+		return []condition.Condition{refusal(task.Name, err.Error())}
 	}
 	dealer.Use(c.DB(), c.AllData()...)
 	for _, at := range dealer.Places(task.Settings) {
