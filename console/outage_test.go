@@ -39,7 +39,7 @@ func TestPagesOutliveAnOutage(t *testing.T) {
 				}
 				for _, page := range []string{"/events", "/items"} {
 					s.until(page, func(r reply) bool {
-						return r.code == http.StatusOK && checking(r) && strings.Contains(r.body, "no answer since <time")
+						return r.code == http.StatusOK && checking(r) && strings.Contains(r.body, "it failed first <time")
 					})
 				}
 				outage.end(proxy)

@@ -17,7 +17,7 @@ func TestTaskWait(t *testing.T) {
 		t.Helper()
 		s.wantError(1, "rota: wait for the queues of "+task+": not over after 1ms; left to do: "+want+"\n", "task wait "+task+" --timeout 1ms")
 	}
-	left("regions", "2 queues without an owner: no worker may own queues")
+	left("regions", "2 queues without an owner: there is no worker")
 	left("settle", "2 queues to move")
 	s.run("task set settle splittable=true")
 	s.run("queue split settle 0")

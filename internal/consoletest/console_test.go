@@ -231,7 +231,7 @@ func TestSlowDatabase(t *testing.T) {
 			proxy.Refuse(true)
 			proxy.Cut()
 			second.open("items")
-			second.awaitText(".part", "no answer since")
+			second.awaitText(".part", "it failed first")
 			second.checkLayout("away")
 			second.shot("away-items-" + kind)
 			first.awaitText(".banner", "The database does not answer in time")

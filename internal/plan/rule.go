@@ -109,6 +109,9 @@ func (p *planning) forbids(q *Queue, s int) Rule {
 // waitsFor returns the rule that keeps a queue without an owner: of the rules that forbid it to the servers, the last
 // in rank, because that server comes nearest to getting it. A server that no rule forbids it has no room.
 func (p *planning) waitsFor(q *Queue) Waiting {
+	if len(p.servers) == 0 {
+		return Waiting{Ineligible, "there is no worker"}
+	}
 	rule := Ineligible
 	for s := range p.servers {
 		forbids := p.forbids(q, s)
