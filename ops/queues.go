@@ -240,9 +240,10 @@ func (t TaskRecord) BacklogPartial() bool {
 }
 
 // BacklogETA returns in how many seconds the backlogs of all queues will be done at their present rate together, or nil
-// if they do not become less, or if dead items are all that is left.
+// if they do not become less, if dead items are all that is left, or if no server executes any: the rate is that of
+// counts before.
 func (t TaskRecord) BacklogETA() *float64 {
-	if t.BacklogItems != nil && *t.BacklogItems <= t.DeadItems {
+	if t.BacklogItems != nil && *t.BacklogItems <= t.DeadItems || t.FailingServers >= t.Servers {
 		return nil
 	}
 	return backlogETA(t.BacklogItems, t.BacklogRate)

@@ -74,11 +74,24 @@ func TestScaleOfPartialCounts(t *testing.T) {
 	}
 }
 
+// In an outage the last counts may still say that the backlog becomes less.
+func TestNoEndOfABacklogWhileAllServersFail(t *testing.T) {
+	for failing, known := range map[int64]bool{0: true, 1: true, 2: false} {
+		task := TaskRecord{Servers: 2, FailingServers: failing, BacklogItems: new(int64(100)), BacklogRate: new(-2.0)}
+		if eta := task.BacklogETA(); (eta != nil) != known {
+			t.Errorf("%d of 2 servers fail: done in %v", failing, eta)
+		}
+	}
+	if eta := (TaskRecord{BacklogItems: new(int64(100)), BacklogRate: new(-2.0)}).BacklogETA(); eta != nil {
+		t.Errorf("no server is there: done in %v s", *eta)
+	}
+}
+
 // No time is told until dead items are done.
 func TestBacklogOfDeadItemsHasNoEnd(t *testing.T) {
 	t.Parallel()
 	for dead, ends := range map[int64]bool{0: true, 1: true, 2: false, 3: false} {
-		if task := (TaskRecord{BacklogItems: new(int64(2)), BacklogRate: new(-1.0), DeadItems: dead}); (task.BacklogETA() != nil) != ends {
+		if task := (TaskRecord{Servers: 1, BacklogItems: new(int64(2)), BacklogRate: new(-1.0), DeadItems: dead}); (task.BacklogETA() != nil) != ends {
 			t.Errorf("2 items are left, %d are dead: done in %v", dead, task.BacklogETA())
 		}
 	}

@@ -45,6 +45,9 @@ type TaskRecord struct {
 	Servers     int64 `json:"servers"` // overdue servers included
 	DeadServers int64 `json:"overdue_servers"`
 
+	// FailingServers are those whose calls do nothing but fail.
+	FailingServers int64 `json:"failing_servers"`
+
 	// Queues by their status, as schedule_assignment has it.
 	Owned      int64 `json:"held"`
 	Moving     int64 `json:"moving"`
@@ -98,7 +101,7 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 		SELECT n.task_type, t.mode, t.processor_type, COALESCE(t.splittable, FALSE) AS splittable, t.version,
 			COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.requested_total, r.removing, r.resizing, r.skipped,
 			r.partition_version,
-			s.servers, s.overdue_servers, s.max_in_flight_granted,
+			s.servers, s.overdue_servers, s.failing_servers, s.max_in_flight_granted,
 			s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
 			q.held, q.moving, q.overdue, q.orphan, q.unassigned, q.reserved,
 			q.backlog_items, q.backlog_queues, q.backlog_oldest_s, q.backlog_age_s, q.backlog_rate,
@@ -111,6 +114,7 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 		LEFT JOIN schedule_task_running r ON r.task_type = n.task_type AND r.own_sign = ?
 		LEFT JOIN (SELECT task_type, COUNT(*) AS servers,
 				COUNT(CASE WHEN heartbeat_time < {ago judge_dead_interval_ms} THEN 1 END) AS overdue_servers,
+				COUNT(failing_since) AS failing_servers,
 				CASE WHEN COUNT(*) = COUNT(max_in_flight) THEN `+sqldb.SumOf("max_in_flight")+` END AS max_in_flight_granted,
 				`+sqldb.SumOf("in_hand")+` AS in_hand, 
 				MIN(CASE WHEN in_hand > 0 THEN oldest_in_hand_since END) AS oldest_in_hand_since,

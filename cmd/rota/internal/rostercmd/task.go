@@ -237,7 +237,7 @@ func backlogText(items *int64, more, trend string, age, eta *float64) string {
 	case age != nil && *age > backlogOld:
 		words = append(words, "("+human.Age(*age)+" ago)")
 	case eta != nil && *items > 0:
-		words = append(words, human.Age(*eta))
+		words = append(words, human.Age(*eta)+" left")
 	}
 	return strings.Join(words, " ")
 }
