@@ -279,6 +279,8 @@ func applyOwnTrigger(ctx context.Context, l *roster.LockTx, s center.Settings, a
 		return err
 	}
 	switch {
+	case there && old.Target != l.TaskType && !wanted:
+		return nil // it is another's, and none of this one is to be made or deleted
 	case there && old.Target != l.TaskType:
 		return fmt.Errorf("trigger %s has the name of this task type, and fires %s: give it another name", old.Name,
 			old.Target)

@@ -195,6 +195,7 @@ func testApplySchedule(t *testing.T, c *center.Center) {
 	r.must(ops.New(c).Tasks().Delete(t.Context(), r.task, "test"))
 	elsewhere := up.defineTrigger(runs.Trigger{Name: r.task, Kind: runs.TriggerCron, Expression: "0 0 1 * * ?"})
 	r.define(center.Settings{Mode: center.ModeRun, Queues: 2})
+	r.wantApplied(center.Settings{Mode: center.ModeRun, Queues: 2, ExecuteNumber: 3}, "execute_number: 1 -> 3")
 	a, err := ops.New(c).Tasks().Compare(t.Context(), r.task, nightly)
 	r.must(err)
 	err = ops.New(c).Tasks().Apply(t.Context(), a, "test")
