@@ -148,8 +148,8 @@ func (rs *Runs) Depend(ctx context.Context, runID, upstreamID, actor string) err
 			if err != nil {
 				return err
 			}
-			if path := runPath(deps, upstreamID, runID); path != nil {
-				return fmt.Errorf("%w: %s", ErrRunCycle, nameRuns(list, append([]string{runID}, path...)))
+			if err := checkCycle(list, deps, runID, upstreamID); err != nil {
+				return err
 			}
 			if taskType = r.TaskType; slices.ContainsFunc(deps, func(d Dep) bool {
 				return d.Run == runID && d.Upstream == upstreamID
@@ -171,6 +171,36 @@ func (rs *Runs) Depend(ctx context.Context, runID, upstreamID, actor string) err
 	return sqldb.Wrap(err, "let run %s wait for run %s", runID, upstreamID)
 }
 
+// CheckDepend returns the error with which Depend would refuse to make a run wait for another one, and changes nothing.
+// It does not look at a graph of more than 1,000 runs, which Depend does.
+func (rs *Runs) CheckDepend(ctx context.Context, runID, upstreamID string) error {
+	list, deps, err := rs.Graph(ctx, runID, upstreamID)
+	if errors.Is(err, ErrGraphTooLarge) {
+		return nil
+	}
+	if err == nil {
+		err = checkCycle(list, deps, runID, upstreamID)
+	}
+	if i := slices.IndexFunc(list, func(r Run) bool { return r.ID == runID }); err == nil && i >= 0 {
+		err = checkBegun(list[i])
+	}
+	return sqldb.Wrap(err, "let run %s wait for run %s", runID, upstreamID)
+}
+
+func checkCycle(list []Run, deps []Dep, runID, upstreamID string) error {
+	if path := runPath(deps, upstreamID, runID); path != nil {
+		return fmt.Errorf("%w: %s", ErrRunCycle, nameRuns(list, append([]string{runID}, path...)))
+	}
+	return nil
+}
+
+func checkBegun(r Run) error {
+	if r.State != Waiting && r.State != Ready {
+		return fmt.Errorf("%w: it is %s", ErrRunState, r.State)
+	}
+	return nil
+}
+
 // lockEnds locks the rows of a run that is to wait for another one, and of this one, in the order in which every
 // transaction locks runs. It returns the first run.
 func (rs *Runs) lockEnds(ctx context.Context, l *roster.LockTx, runID, upstreamID string) (r Run, err error) {
@@ -187,10 +217,7 @@ func (rs *Runs) lockEnds(ctx context.Context, l *roster.LockTx, runID, upstreamI
 			return r, fmt.Errorf("run %.60q: %w", id, err)
 		}
 	}
-	if r.State != Waiting && r.State != Ready {
-		err = fmt.Errorf("%w: it is %s", ErrRunState, r.State)
-	}
-	return r, err
+	return r, checkBegun(r)
 }
 
 // waitAgain makes a READY run WAITING if an upstream has not succeeded.

@@ -84,6 +84,7 @@ func TestRunDepend(t *testing.T) {
 	s.wantOutput("run depend report extra", `^run `+ids["report"]+` \(report\): made to wait for run `+extra+` \(extra\)\n$`)
 	s.wantOutput("run show extra --graph", `7 runs: 5 WAITING, 2 READY`)
 	s.wantError(1, "the runs would wait for each other forever: extra (run "+extra+") after mail (run "+ids["mail"]+") after report (run "+ids["report"]+") after extra (run "+extra+")", "run depend extra mail")
+	s.wantError(1, "the runs would wait for each other forever: extra (run "+extra+") after mail (run "+ids["mail"]+") after report (run "+ids["report"]+") after extra (run "+extra+")", "run depend extra mail --dry-run")
 	s.run("run cancel load")
 	other := strings.TrimSpace(s.run("run submit extra"))
 	s.wantOutput("run depend "+other+" load --dry-run", `run `+ids["load"]+` \(load\) is CANCELLED: the run fails at once\.`)

@@ -279,6 +279,9 @@ func (a DependRun) Prepare(ctx context.Context, c *ops.Client) (*Change, error) 
 	change.Title = fmt.Sprintf("Let run %s of %s wait for run %s of %s", r.Key, r.TaskType, up.Key, up.TaskType)
 	change.Objects[0].Past, change.Reads = "made to wait for "+nameOfRun(up.Run), []string{up.TaskType}
 	change.Exact = DependRun{Run: r.ID, Upstream: up.ID}
+	if err := c.Runs().CheckDepend(ctx, r.ID, up.ID); err != nil {
+		return nil, err
+	}
 	state := nameOfRun(up.Run) + " is " + up.DisplayState()
 	if up.Ended() && up.State != runs.Success {
 		change.Warnings = []string{state + ": the run fails at once."}
