@@ -190,13 +190,23 @@ func (d serverCheck) namesakes(r rosterRows) {
 	}
 }
 
+// farWindow is how far away the opening of a window of permitted work is that is a note. A window of each night or of
+// each week is closed most of the time, as it should be.
+const farWindow = 7 * 24 * time.Hour
+
 // window reports that nothing is selected until the window of permitted work opens: otherwise a mistake in its settings
 // would look as if there were nothing to do.
 func (d serverCheck) window(r rosterRows) {
-	if opens := r.closedUntil(); !opens.IsZero() && !r.task.Paused {
-		d.add(condition.WindowClosed, "no worker selects before %s: permit_run_start_time and permit_run_end_time say so",
-			opens.UTC().Format(time.RFC3339))
+	opens := r.closedUntil()
+	if opens.IsZero() || r.task.Paused {
+		return
 	}
+	report := func(kind condition.Kind, format string, args ...any) { d.add(kind, format, args...) }
+	if opens.Sub(r.servers[0].Now) <= farWindow {
+		report = d.ok
+	}
+	report(condition.WindowClosed, "no worker selects before %s: permit_run_start_time and permit_run_end_time say so",
+		opens.UTC().Format(time.RFC3339))
 }
 
 // stalledCalls reports servers with a call of the dealer that takes longer than stall_after.

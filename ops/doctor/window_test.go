@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/ops"
 )
 
@@ -29,6 +30,22 @@ func TestClosedWindow(t *testing.T) {
 	} {
 		if got := (rosterRows{servers: test.servers}).closedUntil(); !got.Equal(test.opens) {
 			t.Errorf("%s: opens at %v, want %v", name, got, test.opens)
+		}
+	}
+}
+
+// A window that opens within a week is as it should be; a note all day would hide the others.
+func TestOnlyAFarWindowIsANote(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 3, 0, 0, 0, time.UTC)
+	for opens, want := range map[time.Duration]string{
+		time.Hour: condition.OK, 7 * 24 * time.Hour: condition.OK, 8 * 24 * time.Hour: condition.Note,
+	} {
+		from, to := now.Add(opens), now.Add(opens+time.Hour)
+		d := serverCheck{&diagnosis{task: "settle"}}
+		d.window(rosterRows{servers: []ops.ServerRecord{{Now: now, NextRunStartTime: &from, NextRunEndTime: &to}}})
+		if len(d.findings) != 1 || d.findings[0].Status != want {
+			t.Errorf("it opens in %s: %+v, want one finding with the status %s", opens, d.findings, want)
 		}
 	}
 }
