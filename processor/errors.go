@@ -41,17 +41,22 @@ func (f *Failures) Err() error {
 // partialError is the error of Failures. It holds each failed item once, in the order of the batch.
 type partialError struct{ list []itemError }
 
+// Error says each text once, because in an outage all items have the same, and no place in the batch, which nobody but
+// the dealer sees: the records of failed items have their keys.
 func (e *partialError) Error() string {
 	const limit = 3
-	var b strings.Builder
-	fmt.Fprintf(&b, "items failed: %d", len(e.list))
-	for _, f := range e.list[:min(len(e.list), limit)] {
-		fmt.Fprintf(&b, "; item %d: %v", f.index, f.err)
+	texts := []string{fmt.Sprintf("items failed: %d", len(e.list))}
+	for _, f := range e.list {
+		text := f.err.Error()
+		switch {
+		case slices.Contains(texts[1:], text):
+		case len(texts) > limit:
+			return strings.Join(append(texts, "..."), "; ")
+		default:
+			texts = append(texts, text)
+		}
 	}
-	if len(e.list) > limit {
-		b.WriteString("; ...")
-	}
-	return b.String()
+	return strings.Join(texts, "; ")
 }
 
 func (e *partialError) Unwrap() []error {

@@ -164,7 +164,7 @@ func ExampleFailures() {
 	// Output:
 	// discarded bad: bad: no such device
 	// sent: 2
-	// execute 3 items of queue 0: items failed: 1; item 1: bad: no such device
+	// execute 3 items of queue 0: items failed: 1; bad: no such device
 }
 
 // events is a Cursored dealer of an append-only log.

@@ -141,7 +141,7 @@ func testDealerRequests(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	f.reply.Outcome = Outcome{"b": errors.New("no")}
-	if err := d.Execute(bind(t, c, 7), append(items, items[1])); !strings.HasPrefix(errorText(err), "items failed: 2; item 1: no") {
+	if err := d.Execute(bind(t, c, 7), append(items, items[1])); !strings.HasPrefix(errorText(err), "items failed: 2; no") {
 		t.Errorf("error %v", err)
 	}
 	wantBatch := func(op, items string) {

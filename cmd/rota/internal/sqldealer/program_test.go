@@ -56,7 +56,7 @@ func TestProgram(t *testing.T) {
 		d := s.programDealer(settleOrders, p)
 		rows := s.selectRows(d)
 		err := d.Execute(s.batch(7), rows)
-		if want := "items failed: 1; item 1: no such account"; errorText(err) != want {
+		if want := "items failed: 1; no such account"; errorText(err) != want {
 			t.Errorf("error %v, want %s", err, want)
 		}
 		s.want("SELECT id, state, times FROM orders WHERE id IN (1, 3, 7) ORDER BY id", "1 SETTLED 1", "3 NEW 0", "7 SETTLED 1")
