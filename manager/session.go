@@ -306,7 +306,8 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 	s.cancelAll()
 	if !s.reg.ended() {
 		s.log.LogAttrs(ctx, slog.LevelWarn,
-			"lease expired without a heartbeat; all work is stopped until the database answers")
+			"lease expired without a heartbeat: the database did not answer, or this process stood still; all work is "+
+				"stopped until the database answers")
 		late, stop := awaitLateReplies(ctx, s.settings.JudgeDeadInterval/2, s.own(), s.reg.lease)
 		defer stop()
 		select {

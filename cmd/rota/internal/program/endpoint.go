@@ -131,6 +131,7 @@ func (h *HTTP) call(ctx context.Context, b *Batch, item Item) error {
 		return processor.Busy(time.Second, errors.New("not called: the time of the batch was over"))
 	}
 	const limit = 64 << 10 // of a text that is only shown
+	began := time.Now()
 	status, text, after, err := h.send(r, b.TraceParent, limit)
 	switch {
 	case status/100 == 2:
@@ -138,6 +139,10 @@ func (h *HTTP) call(ctx context.Context, b *Batch, item Item) error {
 	case status == 0:
 		if inner, ok := errors.AsType[*url.Error](err); ok {
 			err = inner.Err // without the URL, which has values of the row
+		}
+		if end, ok := ctx.Deadline(); ok && errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("no response within %s, which is what batch_timeout leaves: %w",
+				end.Sub(began).Round(100*time.Millisecond), err)
 		}
 		return fmt.Errorf("call the endpoint: %w", err)
 	}

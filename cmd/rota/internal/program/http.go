@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -52,15 +53,19 @@ type HTTP struct {
 	now    func() time.Time
 }
 
+var schemes = regexp.MustCompile(`^(?i:https?)://`)
+
 // NewHTTP returns an HTTP that has not connected yet. Its error names the field of the options.
 func NewHTTP(o HTTPOptions) (*HTTP, error) {
 	u, err := url.Parse(o.URL)
 	switch {
+	case !schemes.MatchString(o.URL):
+		return nil, errors.New("url must start with https:// or http:// and have a host")
 	case err != nil && o.Each != nil:
 		return nil, errors.New("url is malformed: {{column}} may stand in its path and in its query")
 	case err != nil:
 		return nil, errors.New("url is malformed") // the error would print it
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+	case u.Host == "":
 		return nil, errors.New("url must start with https:// or http:// and have a host")
 	case u.User != nil:
 		return nil, errors.New("url must have no user and no password: the log would show them; use a secret")

@@ -220,6 +220,8 @@ func TestHTTPOptions(t *testing.T) {
 	for url, want := range map[string]string{
 		"https://user:secret@h/": "url must have no user and no password: the log would show them; use a secret",
 		"ftp://h/":               "url must start with https:// or http:// and have a host",
+		"127.0.0.1:80/{{id}}":    "url must start with https:// or http:// and have a host",
+		"HTTP:///":               "url must start with https:// or http:// and have a host",
 		"/settle":                "url must start with https:// or http:// and have a host",
 		"https://h:x/secret":     "url is malformed",
 	} {
