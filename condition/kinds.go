@@ -188,7 +188,8 @@ var (
 		"find out why Select does not return the oldest item, or why it fails: rota item list {task}")
 	BacklogGrowing = kind("BACKLOG_GROWING", "backlog", Note, Silent,
 		"more items come than are executed",
-		"more workers, threads or queues execute more at a time; rota queue list {task} shows the rates")
+		"see by rota worker list {task} whether calls hang or fail; if not, more workers, threads or queues execute "+
+			"more at a time")
 	BacklogLimited = kind("BACKLOG_LIMITED", "backlog", Note, Silent,
 		"at the rate that the settings allow, the backlog takes more than an hour",
 		"if what Execute calls can take more, raise the rate: rota task set {task} rate_per_second=0 lifts it")

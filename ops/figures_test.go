@@ -39,7 +39,7 @@ func TestNextAttemptOfAnItem(t *testing.T) {
 		}
 		want("due", "")
 		centertest.Exec(t, c, fmt.Sprintf("UPDATE schedule_server SET failing_since = '2026-11-25 10:00:00', failed_calls = 7 WHERE uuid = '%s'", ownerOf(t, c, "0")))
-		want("when a sample succeeds", "when a sample succeeds")
+		want("when another item succeeds", "when another item succeeds")
 		must(t, c.Roster().Operator("test").Pause(t.Context(), "settle", true))
 		want("when the task type is resumed", "when the task type is resumed")
 		must(t, c.Roster().Operator("test").Pause(t.Context(), "settle", false))

@@ -67,7 +67,7 @@ func heldItems(items, order string) string {
 	return `SELECT {columns} FROM (SELECT i.*, {now} AS database_time, CASE
 			WHEN r.paused THEN 'the task type is resumed'
 			WHEN q.cur_server IS NULL THEN 'its queue has an owner'
-			WHEN s.failing_since IS NOT NULL THEN 'a sample succeeds' END AS waits_for
+			WHEN s.failing_since IS NOT NULL THEN 'another item succeeds' END AS waits_for
 		FROM (` + items + `) i
 		LEFT JOIN schedule_queue q ON q.task_type = i.task_type AND q.own_sign = i.own_sign AND q.queue_id = i.queue_id
 		LEFT JOIN schedule_server s ON s.uuid = q.cur_server
