@@ -76,7 +76,7 @@ var runMutants = []mutant{
 	},
 	{
 		"R22", "an edge that closes a cycle",
-		"Depend", "if path := runPath(deps, upstreamID, runID); path != nil {",
+		"checkCycle", "if path := runPath(deps, upstreamID, runID); path != nil {",
 		"if path := runPath(deps, upstreamID, upstreamID); path == nil {",
 		"TestConformance/.*/run_depend",
 	},
