@@ -342,15 +342,20 @@ var ErrNoBacklog = errors.New("the dealer counts no backlog")
 // Executors call f concurrently for different queues. Its context is the context of Execute. Each needs mode RUN: in
 // CONTINUOUS no job happens only once, so every select returns an error that says this.
 func Each(f func(context.Context, Selection) error) TaskDealer[Selection] {
-	return &each{call: f, done: map[string]*Run{}}
+	return &each{call: f, done: map[eachQueue]*Run{}}
 }
 
 type each struct {
 	call func(context.Context, Selection) error
 
 	mu   sync.Mutex
-	done map[string]*Run // by queue ID: the Run of the last grant under which f succeeded; each grant has its own copy
+	done map[eachQueue]*Run // the Run of the last grant under which f succeeded; each grant has its own copy
 }
+
+// eachQueue names a queue among those of all task types that a dealer of Each serves.
+type eachQueue struct{ taskType, ownSign, queue string }
+
+func queueOfEach(s Selection) eachQueue { return eachQueue{s.TaskType, s.OwnSign, s.Queue.ID} }
 
 // Select returns s as the only item, until Execute has succeeded with it under this grant.
 func (e *each) Select(_ context.Context, s Selection) ([]Selection, error) {
@@ -360,7 +365,7 @@ func (e *each) Select(_ context.Context, s Selection) ([]Selection, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.done[s.Queue.ID] == s.Run {
+	if e.done[queueOfEach(s)] == s.Run {
 		return nil, nil
 	}
 	return []Selection{s}, nil
@@ -373,7 +378,7 @@ func (e *each) Execute(ctx context.Context, items []Selection) error {
 			return err
 		}
 		e.mu.Lock()
-		e.done[s.Queue.ID] = s.Run
+		e.done[queueOfEach(s)] = s.Run
 		e.mu.Unlock()
 	}
 	return nil

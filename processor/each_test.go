@@ -116,3 +116,28 @@ func TestEachIsRefusedInContinuous(t *testing.T) {
 		}
 	})
 }
+
+// A dealer of Each serves several task types: none of them makes it forget what it has done for another.
+func TestEachServesSeveralTaskTypes(t *testing.T) {
+	calls := map[string]int{}
+	d := processor.Each(func(_ context.Context, s processor.Selection) error { calls[s.TaskType]++; return nil })
+	selections := map[string]processor.Selection{}
+	for _, name := range []string{"import", "settle"} {
+		run := nightly()
+		selections[name] = processor.Selection{TaskType: name, Queue: processor.Queue{ID: "0", Run: run}, Run: run}
+	}
+	for range 2 {
+		for _, name := range []string{"import", "settle"} {
+			items, err := d.Select(t.Context(), selections[name])
+			if err == nil && len(items) > 0 {
+				err = d.Execute(t.Context(), items)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if calls["import"] != 1 || calls["settle"] != 1 {
+		t.Errorf("calls by task type: %v, want one each", calls)
+	}
+}
