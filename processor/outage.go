@@ -168,14 +168,17 @@ func (o *outage) succeed(now time.Time) (closed bool) {
 		o.block, o.blockAt = max(o.block, len(o.failing)), now
 	}
 	closed = o.end()
-	o.clean = true
+	o.clean, o.failedSince = true, time.Time{}
 	return closed
 }
 
-// end forgets the failures, and closes the breaker.
+// end forgets the failures, and closes the breaker. Without a success it does not forget since when items fail: else a
+// breaker that closes because nothing fails for a while, and opens again, would doubt all failures for ever.
 func (o *outage) end() (closed bool) {
 	closed = o.open()
-	*o = outage{closes: o.closes, block: o.block, blockAt: o.blockAt, usual: o.usual, sample: o.sample}
+	*o = outage{
+		closes: o.closes, block: o.block, blockAt: o.blockAt, usual: o.usual, sample: o.sample, failedSince: o.failedSince,
+	}
 	if closed {
 		o.closes++
 	}

@@ -171,3 +171,27 @@ func TestAKnownFailureIsNotDoubtedForEver(t *testing.T) {
 		t.Errorf("a failure after %s is doubted", s.horizon())
 	}
 }
+
+// A breaker that closes because nothing has failed for a while, and opens again, does not begin the time anew after which
+// failures are no longer doubted: only a success does (X5).
+func TestABreakerThatClosesByItselfDoubtsNothingForEver(t *testing.T) {
+	var o outage
+	s := &Settings{Retry: time.Second, RetryMax: time.Second, ItemMaxAttempts: 5, ProbeMax: 5 * time.Second}
+	began := time.Now()
+	for now := began; now.Before(began.Add(s.horizon())); now = now.Add(time.Minute) {
+		for range failuresToOpen {
+			o.observe(evidence{began: now, now: now, failed: true}, true)
+		}
+		if !o.open() || !o.doubts(now, s, true) {
+			t.Fatalf("after %s the breaker is open: %t", now.Sub(began), o.open())
+		}
+		o.end() // it was quiet
+	}
+	if o.doubts(began.Add(s.horizon()), s, true) {
+		t.Error("a failure is doubted although nothing has succeeded for the horizon")
+	}
+	o.observe(evidence{began: began, now: began.Add(s.horizon()), success: true}, true)
+	if !o.doubts(began.Add(s.horizon()), s, true) {
+		t.Error("a failure after a success is not doubted")
+	}
+}
