@@ -123,17 +123,23 @@ func (f dataFixture) mustBeLost(lost, now center.Entry) {
 	must(f.T, f.write(now))
 }
 
-// repartition gives the task type another number of queues, as A does after all servers have drained.
+// repartition gives the task type another number of queues, after its servers have drained.
 func (f dataFixture) repartition(total int) {
 	f.Helper()
 	must(f.T, f.c.Roster().Operator("op").Repartition(f.Context(), "settle", total, 0))
-	centertest.Exec(f.T, f.c, "UPDATE schedule_server SET drained_partition = (SELECT partition_version FROM schedule_task_running WHERE task_type = 'settle')")
-	done, err := f.c.Roster().Planner("settle", "A").FinishRepartition(f.Context())
-	must(f.T, err)
-	if !done {
-		f.Fatal("the number of queues has not changed")
+	for _, server := range []string{"A", "B"} {
+		v, err := f.c.Roster().Server("settle", server).View(f.Context())
+		must(f.T, err)
+		var drained []center.QueueEpoch
+		for _, q := range v.Queues {
+			drained = append(drained, center.QueueEpoch{ID: q.ID, Epoch: q.Epoch})
+		}
+		_, err = f.c.Roster().Server("settle", server).GiveUp(f.Context(), drained...)
+		must(f.T, err)
 	}
-	f.plan("A")
+	if v, err := f.c.Roster().Server("settle", "A").View(f.Context()); err != nil || v.QueueTotal != total {
+		f.Fatalf("there are %d queues, want %d: %v", v.QueueTotal, total, err)
+	}
 }
 
 // resize splits a queue of A, or merges it with its other parts.
@@ -141,9 +147,9 @@ func (f dataFixture) resize(queue string, total int, drained ...string) {
 	f.Helper()
 	must(f.T, f.c.Roster().Operator("op").Resize(f.Context(), "settle", queue, total))
 	for _, q := range drained {
-		_, done, err := f.c.Roster().Server("settle", "A").FinishChange(f.Context(), q, f.owned("A", q).Queue.Epoch)
+		given, err := f.c.Roster().Server("settle", "A").GiveUp(f.Context(), f.owned("A", q).Queue)
 		must(f.T, err)
-		if !done {
+		if len(given) == 0 {
 			f.Fatalf("queue %s has not changed", q)
 		}
 	}

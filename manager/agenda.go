@@ -19,7 +19,6 @@ const (
 	checkHistory // whether the database has lost history
 	rebalance
 	raiseShares // of calls in flight that are free
-	repartition
 	audit
 	claimQueues // for the open run
 	tick        // for the runs
@@ -58,14 +57,12 @@ func (a agenda) next(now time.Time) (d duty, due bool) {
 // begins returns when the next duty is due, or the zero time if there is none.
 func (a agenda) begins() time.Time { return earliest(a[:]...) }
 
-// after returns the agenda after a heartbeat's reply, from the version of the settings in force and the barrier for
-// which nothing of the server is in flight (N1). A duty that an earlier reply has asked for is no longer due if this
-// reply does not ask for it.
-func (a agenda) after(r heartbeatReply, settings, drained int64, now time.Time) agenda {
+// after returns the agenda after a heartbeat's reply, from the version of the settings in force. A duty that an earlier
+// reply has asked for is no longer due if this reply does not ask for it.
+func (a agenda) after(r heartbeatReply, settings int64, now time.Time) agenda {
 	for d, asked := range map[duty]bool{
 		readSettings: r.SettingsVersion >= 0 && r.SettingsVersion != settings,
 		rebalance:    r.Watch.AnyDead && r.watched > 0 || r.PlanDue,
-		repartition:  r.Repartition.AllDrained && r.PartitionVersion == drained, // all servers, this one included
 		audit:        r.AuditDue,
 	} {
 		if a[d] = now; !asked {

@@ -32,12 +32,12 @@ func TestAgenda(t *testing.T) {
 // A heartbeat's reply takes the place of the one before.
 func TestAgendaAfterReply(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	dead, drained := roster.WatchReply{AnyDead: true}, roster.RepartitionReply{AllDrained: true}
+	dead := roster.WatchReply{AnyDead: true}
 	for name, c := range map[string]struct {
-		settings, drained int64 // 0 stands for settings of version 7
-		reply             roster.HeartbeatReply
-		watch             time.Duration
-		want              map[duty]time.Duration // from now on
+		settings int64 // 0 stands for version 7
+		reply    roster.HeartbeatReply
+		watch    time.Duration
+		want     map[duty]time.Duration // from now on
 	}{
 		"nothing":                 {},
 		"a plan":                  {reply: roster.HeartbeatReply{PlanDue: true}, want: map[duty]time.Duration{rebalance: 0}},
@@ -46,15 +46,9 @@ func TestAgendaAfterReply(t *testing.T) {
 		"an audit":                {reply: roster.HeartbeatReply{AuditDue: true}, want: map[duty]time.Duration{audit: 0}},
 		"new settings":            {settings: 6, want: map[duty]time.Duration{readSettings: 0}},
 		"no row of the task type": {reply: roster.HeartbeatReply{SettingsVersion: -1}},
-		"all have drained": {
-			drained: 3, reply: roster.HeartbeatReply{Repartition: drained, PartitionVersion: 3}, want: map[duty]time.Duration{repartition: 0},
-		},
-		"all have drained, this one for an older barrier": {
-			drained: 2, reply: roster.HeartbeatReply{Repartition: drained, PartitionVersion: 3},
-		},
 	} {
 		var before agenda
-		before.add(now, readSettings, rebalance, repartition, audit) // as an earlier reply has asked, and no job has started
+		before.add(now, readSettings, rebalance, audit) // as an earlier reply has asked, and no job has started
 		if c.reply.SettingsVersion == 0 {
 			c.reply.SettingsVersion = 7
 		}
@@ -62,7 +56,7 @@ func TestAgendaAfterReply(t *testing.T) {
 		for d, in := range c.want {
 			want.add(now.Add(in), d)
 		}
-		if got := before.after(heartbeatReply{HeartbeatReply: c.reply, watched: c.watch}, cmp.Or(c.settings, 7), c.drained, now); got != want {
+		if got := before.after(heartbeatReply{HeartbeatReply: c.reply, watched: c.watch}, cmp.Or(c.settings, 7), now); got != want {
 			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
 	}

@@ -71,8 +71,8 @@ func TestApply(t *testing.T) {
 			t.Errorf("Apply says:\n%s\nwant the beginning:\n%s\nand the end:%s", text, table, wantEnd)
 		}
 		now := settingsOf(t, c, "notify")
-		if now["execute_number"] != "20" || now["fetch_number"] != "70" || now["count_in_outage"] != "true" || now["queues"] != "8" {
-			t.Errorf("the settings in force are %v: want execute_number 20, the others as before, and 8 queues until a worker drains", now)
+		if now["execute_number"] != "20" || now["fetch_number"] != "70" || now["count_in_outage"] != "true" || now["queues"] != "12" {
+			t.Errorf("the settings in force are %v: want execute_number 20, the others as before, and 12 queues at once, because no worker has any", now)
 		}
 		if text, err = manager.Apply(t.Context(), c, tasks...); err != nil || text != "notify$BASE: nothing to do"+stay+"report$BASE: nothing to do" {
 			t.Errorf("a second time, Apply says %q, %v", text, err)

@@ -19,18 +19,18 @@ const (
 	release             // it is drained: hand it over to its requester (H2)
 	retake              // a release was sent without effect, and no server requests the queue: take it back (H3)
 	replan              // it is drained because its request could not be written: now it can (L5)
-	remove              // it is drained because an operator removes it: give it up (N2)
+	giveUp              // it is drained because it is to be changed: give it up (N1, N2, N3)
 )
 
 func (v verb) String() string {
-	return [...]string{"grant", "drain", "resume", "revoke", "forget", "release", "retake", "replan", "remove"}[v]
+	return [...]string{"grant", "drain", "resume", "revoke", "forget", "release", "retake", "replan", "give up"}[v]
 }
 
 // action is one step towards what the rows say.
 type action struct {
 	verb verb
 	id   string
-	row  roster.ViewQueue // for grant, release, retake, remove; for revoke, its epoch
+	row  roster.ViewQueue // for grant, release, retake, giveUp; for revoke, its epoch
 }
 
 // facts are the input of decide.
@@ -94,7 +94,7 @@ func (f facts) begin(row roster.ViewQueue) []action {
 	retired := f.retired[row.ID] == row.Epoch
 	switch {
 	case row.Changing:
-		return []action{{remove, row.ID, row}}
+		return []action{{giveUp, row.ID, row}}
 	case row.Requester != "":
 		return []action{{release, row.ID, row}} // nothing of it is in flight, so it is drained
 	case f.handsOver != noHandOver, f.halted, f.blocked[row.ID]:
@@ -117,7 +117,7 @@ func (f facts) keep(row roster.ViewQueue, h processor.QueueState) []action {
 	case mustStop && !h.Draining:
 		return []action{{drain, row.ID, row}}
 	case row.Changing && h.Drained:
-		return []action{{remove, row.ID, row}}
+		return []action{{giveUp, row.ID, row}}
 	case row.Requester != "" && h.Drained:
 		return []action{{release, row.ID, row}}
 	case f.blocked[row.ID] && h.Drained:

@@ -78,9 +78,9 @@ var decisions = []struct {
 
 	{name: "N2 removing: drain", row: &removing, holding: new(working()), want: "drain"},
 	{name: "N2 removing and in flight: wait", row: &removing, holding: new(draining())},
-	{name: "N2 removing and drained: remove", row: &removing, holding: new(drained()), want: "remove"},
-	{name: "N2 removing before it was granted: remove", row: &removing, want: "remove"},
-	{name: "N2 a removal that did not happen: remove again", row: &removing, retired: releaseSent, want: "remove"},
+	{name: "N2 removing and drained: give up", row: &removing, holding: new(drained()), want: "give up"},
+	{name: "N2 removing before it was granted: give up", row: &removing, want: "give up"},
+	{name: "N2 a removal that did not happen: give up again", row: &removing, retired: releaseSent, want: "give up"},
 	{name: "N2 kept after all, still draining: resume", row: &owned, holding: new(draining()), want: "resume"},
 	{name: "N2 kept after it was given up: retake", row: &owned, retired: releaseSent, want: "retake"},
 

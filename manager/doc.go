@@ -30,7 +30,7 @@
 //	ownView     the server's queues as they were last read, and whether it must read them again
 //	planner     rebalances, changes the number of queues, audits
 //	reconciler  reads the view, decides, performs
-//	halt        pauses, the barrier of a repartition, and the hand-over of everything
+//	halt        pauses, and the hand-over of everything
 //	alerter     raises what an operator should know
 //	configurer  applies changed settings
 //	agenda      what these have to ask of the roster, and from when on: a value, with pure functions for what is next

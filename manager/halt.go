@@ -2,22 +2,18 @@ package manager
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/dutyrota/rota/ops"
 )
 
-// halt knows whether the server must stop work on all its queues: the task type is paused, the number of queues is
-// about to change (N1), or the server hands everything over because it leaves or is paused (H4).
+// halt knows whether the server must stop work on all its queues: the task type is paused, or the server hands
+// everything over because it leaves or is paused (H4).
 type halt struct {
 	*base
-	confirmed int64        // the lapses of the registration that a reply has followed (S11)
-	paused    bool         // the task type is paused, or a barrier is up: queues are owned, but not worked
-	barrier   int64        // the partition version that all servers drain for; 0 if none
-	drained   atomic.Int64 // the barrier for which nothing is in flight, as the heartbeat reports it
+	confirmed int64 // the lapses of the registration that a reply has followed (S11)
+	paused    bool  // the task type is paused: queues are owned, but not worked
 
 	leaving     bool
 	unannounced bool      // the server leaves, and the roster does not know it yet: no queue has a requester
@@ -31,12 +27,15 @@ func (h *halt) halted() bool { return h.paused || !h.isConfirmed() }
 // lease last expired.
 func (h *halt) isConfirmed() bool { return h.confirmed == h.reg.lapses.Load() }
 
-// follow notes what a heartbeat's reply says about pauses and the barrier.
+// follow notes what a heartbeat's reply says about pauses.
 func (h *halt) follow(ctx context.Context, p heartbeatReply) {
 	h.confirmed = p.lapses
-	halted := p.Paused || p.Repartition.Total > 0
-	if halted != h.paused {
-		h.log.LogAttrs(ctx, slog.LevelInfo, haltText(p))
+	if p.Paused != h.paused {
+		text := "the worker works its queues again"
+		if p.Paused {
+			text = "the task type is paused: the worker finishes what is in flight, and keeps its queues"
+		}
+		h.log.LogAttrs(ctx, slog.LevelInfo, text)
 		if p.Unreadable != nil {
 			const text = "halted, because a value of the task type cannot be read; rota doctor names it"
 			h.log.LogAttrs(ctx, slog.LevelError, text, slog.Any("error", p.Unreadable))
@@ -50,33 +49,7 @@ func (h *halt) follow(ctx context.Context, p heartbeatReply) {
 		h.log.LogAttrs(ctx, slog.LevelInfo, "worker resumed by an operator")
 		h.handOverBy = time.Time{}
 	}
-	h.paused, h.barrier = halted, 0
-	if p.Repartition.Total > 0 {
-		h.barrier = p.PartitionVersion
-	}
-	if h.drained.Load() != h.barrier {
-		h.drained.Store(0) // a drain for an earlier barrier does not count
-	}
-}
-
-// haltText says what a server does that begins or ends a halt.
-func haltText(p heartbeatReply) string {
-	switch {
-	case p.Paused:
-		return "the task type is paused: the worker finishes what is in flight, and keeps its queues"
-	case p.Repartition.Total > 0:
-		return fmt.Sprintf("the number of queues changes to %d: "+
-			"the worker finishes what is in flight, and waits for the others", p.Repartition.Total)
-	}
-	return "the worker works its queues again"
-}
-
-// acknowledge makes the next heartbeat report the barrier as drained, if nothing is in flight. Nothing starts before
-// the number of queues has changed or the request for the change is withdrawn (N1).
-func (h *halt) acknowledge() {
-	if h.barrier != 0 && drainedAll(h.proc) {
-		h.drained.Store(h.barrier)
-	}
+	h.paused = p.Paused
 }
 
 // handOver starts to hand everything over. For at most 1.25 heartbeats the server works a queue until its requester

@@ -12,8 +12,7 @@ import (
 	"github.com/dutyrota/rota/ops"
 )
 
-// planner makes the jobs that change the whole roster and not only this server's queues: it rebalances, changes the
-// number of queues, and audits.
+// planner makes the jobs that change the whole roster and not only this server's queues: it rebalances and audits.
 type planner struct {
 	*base
 
@@ -112,13 +111,6 @@ func (p *planner) replan(drained []action) *job {
 		p.retried[a.id] = true
 	}
 	return p.rebalance(heartbeatReply{}, true)
-}
-
-// finishRepartition returns the job that changes the number of queues, after all servers have drained (N1).
-func (p *planner) finishRepartition() *job {
-	return p.change("change the number of queues",
-		func(ctx context.Context) (bool, error) { return p.ownPlanner().FinishRepartition(ctx) },
-		func(ctx context.Context) { p.log.LogAttrs(ctx, slog.LevelInfo, "number of queues changed") })
 }
 
 // unservedText is the text of the alert UNSERVED.

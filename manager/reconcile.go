@@ -56,7 +56,6 @@ func (r *reconciler) reconcile(ctx context.Context) error {
 		}
 		again = r.perform(ctx, actions)
 	}
-	r.session.halt.acknowledge()
 	r.agenda.add(time.Now(), moveQueues)
 	return err
 }
@@ -114,7 +113,7 @@ func (r *reconciler) closed() map[string]bool {
 // restricted reports whether the server must leave some queues idle now. In mode RUN idle queues are the rule.
 func (r *reconciler) restricted() bool {
 	halt := r.session.halt
-	return halt.halted() || halt.handingOver() || !r.inRuns() && len(r.closed()) > 0
+	return halt.halted() || halt.handingOver() || r.view.Changes.Queues() > 0 || !r.inRuns() && len(r.closed()) > 0
 }
 
 // claimable returns the queues that a sweep may begin with: own ones that are to stay, unless the server works nothing.
@@ -153,7 +152,7 @@ func (r *reconciler) perform(ctx context.Context, actions []action) (again bool)
 			if !r.session.planner.retried[a.id] {
 				r.steps = append(r.steps, a)
 			}
-		case release, retake, remove:
+		case release, retake, giveUp:
 			r.steps = append(r.steps, a)
 		}
 	}
@@ -202,7 +201,7 @@ func (r *reconciler) retire(id string, epoch int64) {
 }
 
 // moveQueues returns a job for the most urgent of the steps that call the database, or nil if there are none. As soon
-// as a release or a removal is sent, the queue is not worked again under its epoch, whatever the reply (H3), so the
+// as a queue is released or given up, the queue is not worked again under its epoch, whatever the reply (H3), so the
 // processor forgets the queue first.
 func (r *reconciler) moveQueues() *job {
 	defer func() {
@@ -213,6 +212,9 @@ func (r *reconciler) moveQueues() *job {
 	if releases := r.take(release); len(releases) > 0 {
 		return r.release(releases)
 	}
+	if drained := r.take(giveUp); len(drained) > 0 {
+		return r.giveUp(drained)
+	}
 	if len(r.steps) == 0 {
 		return nil
 	}
@@ -221,7 +223,7 @@ func (r *reconciler) moveQueues() *job {
 		return r.session.planner.replan(r.take(replan)) // one plan serves all drained queues
 	}
 	r.steps = r.steps[1:]
-	return r.moveOne(a)
+	return r.retake(a)
 }
 
 // take takes the steps of a verb out of the steps.
@@ -296,30 +298,48 @@ func (r *reconciler) yielded(h roster.Handover) {
 	}
 }
 
-// moveOne returns the job that does one step for one queue: it changes a drained queue that is to be removed (N2),
-// split or merged (N3), or it takes a queue back, under a new epoch, whose release was sent and did not happen (H3).
-func (r *reconciler) moveOne(a action) *job {
-	finish, move, name := r.own().Retake, MoveRetaken, a.verb.String()
-	var given roster.Handover
-	if a.verb == remove {
+// giveUp returns the job that gives up drained queues that are to be removed (N2), split or merged (N3), or that get
+// other items with another number of queues (N1), in one transaction.
+func (r *reconciler) giveUp(steps []action) *job {
+	var first []func(context.Context)
+	var drained []roster.QueueEpoch
+	moves := map[string]string{}
+	for _, a := range steps {
+		drained = append(drained, roster.QueueEpoch{ID: a.id, Epoch: a.row.Epoch})
+		first = append(first, r.yield(a.id)...)
 		r.retire(a.id, a.row.Epoch)
-		move = MoveRemoved
-		finish = func(ctx context.Context, id string, epoch int64) (done bool, err error) {
-			given, done, err = r.own().FinishChange(ctx, id, epoch)
-			return done, err
+		if moves[a.id] = MoveResized; r.view.Changes.Removes(a.id) {
+			moves[a.id] = MoveRemoved
 		}
-		if r.view.Resizing[a.id] > 0 {
-			move, name = MoveResized, "resize"
+		if r.view.Changes.Total(a.id) > 0 {
 			r.view.given = append(r.view.given, a.row)
 		}
 	}
-	return r.change(name+" queue "+a.id,
-		func(ctx context.Context) (bool, error) { return finish(ctx, a.id, a.row.Epoch) },
-		func(ctx context.Context) {
-			if a.verb == remove {
-				r.yielded(given)
+	var given []roster.Handover
+	return r.change("give up queues",
+		func(ctx context.Context) (done bool, err error) {
+			for _, f := range first {
+				f(ctx)
 			}
-			r.log.LogAttrs(ctx, slog.LevelInfo, "queue "+move, slog.String("queue", a.id))
-			r.moved(move, a.id, a.row.Epoch)
+			given, err = r.own().GiveUp(ctx, drained...)
+			return len(given) > 0, err
+		},
+		func(ctx context.Context) {
+			for _, h := range given {
+				r.yielded(h)
+				move := moves[h.QueueID]
+				r.log.LogAttrs(ctx, slog.LevelInfo, "queue "+move, slog.String("queue", h.QueueID))
+				r.moved(move, h.QueueID, h.Epoch)
+			}
+		})
+}
+
+// retake returns the job that takes a queue back, under a new epoch, whose release was sent and did not happen (H3).
+func (r *reconciler) retake(a action) *job {
+	return r.change("retake queue "+a.id,
+		func(ctx context.Context) (bool, error) { return r.own().Retake(ctx, a.id, a.row.Epoch) },
+		func(ctx context.Context) {
+			r.log.LogAttrs(ctx, slog.LevelInfo, "queue "+MoveRetaken, slog.String("queue", a.id))
+			r.moved(MoveRetaken, a.id, a.row.Epoch)
 		})
 }

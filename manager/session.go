@@ -165,8 +165,6 @@ func (s *session) job(d duty) *job {
 		return s.config.read(s.reply.SettingsVersion)
 	case rebalance:
 		return s.planner.rebalance(s.reply, false)
-	case repartition:
-		return s.planner.finishRepartition()
 	case audit:
 		return s.planner.audit(s.reply)
 	case tellAlerts:
@@ -227,7 +225,7 @@ func (s *session) follow(ctx context.Context, r heartbeatReply) {
 		s.config.settingsVersion = unknownVersion // the version may repeat one of the lost history
 	}
 	now := time.Now()
-	*s.agenda = s.agenda.after(r, s.config.settingsVersion, s.halt.drained.Load(), now)
+	*s.agenda = s.agenda.after(r, s.config.settingsVersion, now)
 	s.reply = r
 	for _, p := range s.parts {
 		if s.agenda.add(now, p.beats...); p.follow != nil {
@@ -362,7 +360,6 @@ func (s *session) report() roster.ServerReport {
 	b := roster.ServerReport{
 		UUID: s.uuid, TaskType: s.taskType, State: ops.StateStandby,
 		WatchingSince: s.reg.watch.since, WatchRange: s.reg.watchRange,
-		DrainedPartition: s.halt.drained.Load(),
 	}
 	if s.view.owned.Load() > 0 {
 		b.State = ops.StateServing

@@ -163,6 +163,6 @@ const (
 	MoveReleased = "released" // it handed the queue over
 	MoveRetaken  = "retaken"  // it took the queue back after a release that had no effect
 	MoveRemoved  = "removed"  // it gave up a queue that an operator removed
-	MoveResized  = "resized"  // it split a drained queue, or gave it up to be merged
+	MoveResized  = "resized"  // it split a drained queue, or gave it up to be merged, or to get another number of queues
 	MoveLost     = "lost"     // it lost the queue: it was expired, or an operator forced the hand-over
 )

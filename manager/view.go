@@ -2,6 +2,8 @@ package manager
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -42,6 +44,10 @@ func (v *ownView) read(ctx context.Context) error {
 		return err
 	}
 	v.given = rows.Waiting(v.uuid, v.given)
+	if n := rows.Changes.Queues(); n > 0 && n != v.Changes.Queues() {
+		v.log.LogAttrs(ctx, slog.LevelInfo, fmt.Sprintf("the number of queues changes to %d: "+
+			"the worker finishes what is in flight, and gives its queues up", n))
+	}
 	v.replace(rows)
 	v.fresh, v.checked = true, time.Now()
 	v.reads++

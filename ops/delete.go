@@ -176,8 +176,8 @@ func deleteRosterRows(ctx context.Context, l *roster.LockTx, actor, reason strin
 			return fmt.Errorf("delete from %s: %w", table.name, err)
 		}
 	}
-	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = 0, requested_total = NULL, removing = NULL,
-		resizing = NULL, skipped = NULL, epoch_high = ?, partition_version = partition_version + 1,
+	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = 0, queue_changes = NULL,
+		skipped = NULL, epoch_high = ?, partition_version = partition_version + 1,
 		membership_version = membership_version + 1, plan_version = plan_version + 1
 		WHERE task_type = ? AND own_sign = ?`, l.EpochHigh, l.TaskType, l.OwnSign)
 	if err != nil {

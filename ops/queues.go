@@ -108,18 +108,17 @@ func (q *Queues) List(ctx context.Context, f QueueFilter) ([]QueueRecord, error)
 func (q *Queues) markChanging(ctx context.Context, queues []QueueRecord) error {
 	type row struct {
 		TaskType string
-		Removing sqldb.List
-		Totals   sqldb.Map[int64]
+		Changes  roster.Changes
 	}
-	rows, err := sqldb.Records[row](ctx, q.c.db, `SELECT task_type, removing, resizing FROM schedule_task_running
-		WHERE own_sign = ? AND (removing IS NOT NULL OR resizing IS NOT NULL) ORDER BY task_type`, q.c.ownSign)
+	rows, err := sqldb.Records[row](ctx, q.c.db, `SELECT task_type, queue_changes FROM schedule_task_running
+		WHERE own_sign = ? AND queue_changes IS NOT NULL ORDER BY task_type`, q.c.ownSign)
 	for _, r := range rows {
 		for i := range queues {
 			if queues[i].TaskType != r.TaskType {
 				continue
 			}
-			queues[i].Removing = slices.Contains(r.Removing, queues[i].QueueID)
-			if total, found := r.Totals[queues[i].QueueID]; found {
+			queues[i].Removing = r.Changes.Removes(queues[i].QueueID)
+			if total := int64(r.Changes.Total(queues[i].QueueID)); total > 0 {
 				queues[i].Resizing = &total
 			}
 		}

@@ -74,7 +74,6 @@ type ServerRecord struct {
 	FailedCalls       int64      `json:"failed_calls"`  // since an item was last done
 	LibraryVersion    string     `json:"library_version"`
 	Labels            string     `json:"labels"`
-	DrainedPartition  int64      `json:"drained_partition"`
 	PlannerVersion    int64      `json:"planner_version"` // the rules of the planner that its program knows (P11)
 	// the id that the servers of one process share, one for each task type
 	Process string `json:"process"`

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -26,21 +27,23 @@ func (t *Tasks) WithProgress(report func(items int)) *Tasks { return &Tasks{t.c,
 
 // TaskRecord is a task type with the state of its roster in this own_sign.
 type TaskRecord struct {
-	TaskType       string   `json:"task_type"`
-	OwnSign        string   `json:"own_sign" db:"-"`
-	Mode           string   `json:"mode"`
-	ProcessorType  string   `json:"processor_type"`
-	Splittable     bool     `json:"splittable"`
-	Paused         bool     `json:"paused"`
-	QueueTotal     int64    `json:"queue_total"`
-	RequestedTotal *int64   `json:"requested_total"` // another number of queues, for which every server drains
-	Removing       []string `json:"removing"`        // queues to be removed
+	TaskType      string `json:"task_type"`
+	OwnSign       string `json:"own_sign" db:"-"`
+	Mode          string `json:"mode"`
+	ProcessorType string `json:"processor_type"`
+	Splittable    bool   `json:"splittable"`
+	Paused        bool   `json:"paused"`
+	QueueTotal    int64  `json:"queue_total"`
 
-	// Resizing are the queues to be split or merged, with their new totals.
-	Resizing  sqldb.Map[int] `json:"resizing"`
-	Skipped   []string       `json:"skipped"` // queues that the last plan could not move
-	Partition int64          `json:"partition_version"`
-	RunID     *string        `json:"run_id"` // the run that is RUNNING, in mode RUN
+	// What the column queue_changes says: another number of queues, for which every server drains; the queues to be
+	// removed; and those to be split or merged, with their new totals.
+	RequestedTotal *int64         `json:"requested_total" db:"-"`
+	Removing       []string       `json:"removing" db:"-"`
+	Resizing       map[string]int `json:"resizing" db:"-"`
+
+	Skipped   []string `json:"skipped"` // queues that the last plan could not move
+	Partition int64    `json:"partition_version"`
+	RunID     *string  `json:"run_id"` // the run that is RUNNING, in mode RUN
 
 	Servers     int64 `json:"servers"` // overdue servers included
 	DeadServers int64 `json:"overdue_servers"`
@@ -97,9 +100,13 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 	var w sqldb.Where
 	w.Equal("task_type", taskType)
 	args := append(slices.Repeat([]any{t.c.ownSign}, 6), w.Args...)
-	list, err := sqldb.Records[TaskRecord](ctx, t.c.db, `SELECT {columns} FROM (
+	type row struct {
+		TaskRecord
+		Changes roster.Changes `db:"queue_changes"`
+	}
+	rows, err := sqldb.Records[row](ctx, t.c.db, `SELECT {columns} FROM (
 		SELECT n.task_type, t.mode, t.processor_type, COALESCE(t.splittable, FALSE) AS splittable, t.version,
-			COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.requested_total, r.removing, r.resizing, r.skipped,
+			COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.queue_changes, r.skipped,
 			r.partition_version,
 			s.servers, s.overdue_servers, s.failing_servers, s.max_in_flight_granted,
 			s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
@@ -149,11 +156,17 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 	if err != nil {
 		return nil, fmt.Errorf("list the task types: %w", err)
 	}
-	if taskType != "" && len(list) == 0 {
+	if taskType != "" && len(rows) == 0 {
 		return nil, fmt.Errorf("%s: %w", taskType, center.ErrUnknownTask)
 	}
-	for i := range list {
-		list[i].OwnSign = t.c.ownSign
+	var list []TaskRecord
+	for _, r := range rows {
+		r.OwnSign = t.c.ownSign
+		if n := int64(r.Changes.Queues()); n > 0 {
+			r.RequestedTotal = &n
+		}
+		r.Removing, r.Resizing = r.Changes.Removing(), r.Changes.Totals()
+		list = append(list, r.TaskRecord)
 	}
 	return list, nil
 }

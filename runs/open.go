@@ -53,7 +53,7 @@ func openingForbidden(ctx context.Context, l *roster.LockTx) (bool, error) {
 		(SELECT COUNT(*) FROM schedule_run r WHERE r.task_type = k.task_type
 		AND r.own_sign = k.own_sign AND r.state = '`+Running+`')
 		FROM schedule_task_running k WHERE k.task_type = ? AND k.own_sign = ?`, l.TaskType, l.OwnSign)
-	return r.Paused || r.Running > 0 || l.RequestedTotal > 0 || len(l.Resizing) > 0, err
+	return r.Paused || r.Running > 0 || l.Changes.DivideAnew(), err
 }
 
 // mayBegin is the condition that the time has come before which a run is not opened.

@@ -115,7 +115,7 @@ func (s *Scheduler) readState(ctx context.Context, taskType string) (p tickState
 		truth(`r.cancel_requested OR r.deadline_at < {now}`) +
 		truth(`r.run_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM schedule_run_queue q
 			WHERE q.run_id = r.run_id AND q.state IN `+unfinished+`)`) +
-		truth(`NOT k.paused AND k.requested_total IS NULL AND k.resizing IS NULL AND EXISTS (SELECT 1 `+open+`= '`+Ready+`'
+		truth(`NOT k.paused AND NOT `+roster.DividesAnew("k")+` AND EXISTS (SELECT 1 `+open+`= '`+Ready+`'
 			AND NOT w.paused AND NOT w.cancel_requested AND `+mayBegin+`)`) +
 		truth(`EXISTS (SELECT 1 `+open+`IN ('`+Waiting+`', '`+Ready+`')
 			AND (w.cancel_requested OR w.deadline_at < {now}))`) +

@@ -38,7 +38,9 @@ var words = []struct {
 	{regexp.MustCompile(`CHECK \((\w+) BETWEEN '1000-01-01(?: 00:00:00\+00)?' AND '9999-12-31 23:59:59.999999(?:\+00)?'\)`), "CHECK ($1 is a time)"},
 	{regexp.MustCompile(`CHECK \(datetime\(substr\((\w+), 1, 19\)\) IS substr\(\w+, 1, 19\) AND rtrim\(substr\(\w+, 20\), '0123456789'\) IN \('', '.'\)\)`), "CHECK ($1 is a time)"},
 	{regexp.MustCompile(`CHECK \((?i:CASE WHEN JSON_VALID\((\w+)\) THEN JSON_TYPE\(\w+\) = 'array' ELSE \w+ IS NULL END(?: = 1)?)\)`), "CHECK ($1 is a list)"},
+	{regexp.MustCompile(`CHECK \((?i:CASE WHEN JSON_VALID\((\w+)\) THEN JSON_TYPE\(\w+\) = 'object' ELSE \w+ IS NULL END(?: = 1)?)\)`), "CHECK ($1 is an object)"},
 	{regexp.MustCompile(`CHECK \(jsonb_typeof\(CAST\((\w+) AS jsonb\)\) = 'array'\)`), "CHECK ($1 is a list)"},
+	{regexp.MustCompile(`CHECK \(jsonb_typeof\(CAST\((\w+) AS jsonb\)\) = 'object'\)`), "CHECK ($1 is an object)"},
 	{regexp.MustCompile(`^ UNIQUE KEY (\w+) `), " CONSTRAINT $1 UNIQUE "},
 }
 

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
@@ -69,7 +70,7 @@ func testNewEpochs(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		r.exec("UPDATE schedule_queue SET epoch = 41 WHERE task_type = '%s' AND queue_id = '1'", r.task)
 		r.exec("INSERT INTO schedule_event (event_time, task_type, own_sign, kind, queue_id, epoch, reason) VALUES ('2020-01-01 00:00:00.000000', '%s', '%s', 'REMOVED', '7', 77, '')", r.task, c.OwnSign())
-		r.exec("UPDATE schedule_server SET drained_partition = 3 WHERE uuid = '%s'", r.uuid("A"))
+		r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{{Key: "7", QueueID: "1", Partition: 2, State: ops.ItemDead}}))
 		r.exec("DELETE FROM schedule_task_running WHERE task_type = '%s'", r.task)
 		r.define(center.Settings{Queues: 2})
 		r.wantOwners("A", "A>B")

@@ -18,8 +18,6 @@ func testConstraints(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
 		refused := []struct{ table, column, value string }{
-			{"schedule_task_running", "requested_total", "9000000000000000000"},
-			{"schedule_task_running", "requested_total", "0"},
 			{"schedule_task_running", "queue_total", "-1"},
 			{"schedule_task_running", "version", "9223372036854775807"},
 			{"schedule_server", "judge_dead_interval_ms", "9223372036854775807"},
@@ -48,9 +46,9 @@ func testConstraints(t *testing.T, c *center.Center) {
 				t.Errorf("%s.%s = %s: error %v, want one that names %s", u.table, u.column, u.value, err, name)
 			}
 		}
-		for _, value := range []string{`{"`, `{"a": "b"}`, `north`} {
-			if _, err := c.DB().ExecContext(t.Context(), "UPDATE schedule_task_running SET removing = '"+value+"' WHERE task_type = '"+r.task+"'"); err == nil {
-				t.Errorf("removing = %s is not refused", value)
+		for _, value := range []string{`{"`, `["a"]`, `north`} {
+			if _, err := c.DB().ExecContext(t.Context(), "UPDATE schedule_task_running SET queue_changes = '"+value+"' WHERE task_type = '"+r.task+"'"); err == nil {
+				t.Errorf("queue_changes = %s is not refused", value)
 			}
 		}
 	})
@@ -235,13 +233,13 @@ func testInvalidQueues(t *testing.T, c *center.Center) {
 }
 
 func testInvalidLockRow(t *testing.T, c *center.Center) {
-	t.Run("S13 a list of removals that cannot be read removes nothing", func(t *testing.T) {
+	t.Run("S13 changes that cannot be read change nothing", func(t *testing.T) {
 		all := newFixture(t, c, named)
-		for i, value := range []string{`{"`, `[1, "north", null]`, `{"a": 1}`} {
+		for i, value := range []string{`{"`, `[1, "north", null]`, `{"a": 1}`, `{"north": "removed"}`} {
 			r := all.sibling(fmt.Sprint(i))
 			r.define(named)
 			r.join("A")
-			r.execUnchecked("UPDATE schedule_task_running SET removing = '%s' WHERE task_type = '%s'", value, r.task)
+			r.execUnchecked("UPDATE schedule_task_running SET queue_changes = '%s' WHERE task_type = '%s'", value, r.task)
 			r.wantUnharmed()
 			if _, err := ops.New(c).Tasks().List(t.Context(), r.task); err != nil {
 				t.Errorf("list the task types: %v", err)
@@ -256,28 +254,21 @@ func testInvalidTotal(t *testing.T, c *center.Center) {
 		t.Run("S13 N1 a request for "+total+" queues is withdrawn", func(t *testing.T) {
 			r := newFixture(t, c, center.Settings{Queues: 3})
 			r.join("A")
-			r.execUnchecked("UPDATE schedule_task_running SET requested_total = %s WHERE task_type = '%s'", total, r.task)
-			r.reportDrained("A")
-			done, err := c.Roster().Planner(r.task, r.uuid("A")).FinishRepartition(t.Context())
-			if err != nil || done {
-				t.Fatalf("the number of queues has changed: %t, want false: %v", done, err)
+			r.execUnchecked(`UPDATE schedule_task_running SET queue_changes = '{"all": %s}' WHERE task_type = '%s'`, total, r.task)
+			if ids := r.changing("A"); len(ids) > 0 {
+				t.Errorf("the server drains %v, want none", ids)
 			}
-			r.wantQueues("0", "1", "2")
-			if p, _ := r.heartbeat("A"); p.Repartition.Total != 0 {
-				t.Fatalf("reply %+v, want no request", p)
-			}
+			r.rebalanceAlways("A")
+			r.wantChanges("")
+			r.wantOwners("A", "A", "A")
 		})
 	}
 	t.Run("S13 N1 a number of queues that is wrong in the lock row does not count", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 3})
 		r.join("A")
-		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 2, 0))
+		r.repartition(2)
 		r.execUnchecked("UPDATE schedule_task_running SET queue_total = 9000000000000000000 WHERE task_type = '%s'", r.task)
-		r.reportDrained("A")
-		done, err := c.Roster().Planner(r.task, r.uuid("A")).FinishRepartition(t.Context())
-		if err != nil || !done {
-			t.Fatalf("the number of queues has changed: %t, want true: %v", done, err)
-		}
+		r.drainAll("A")
 		r.wantQueues("0", "1")
 	})
 }
@@ -285,24 +276,20 @@ func testInvalidTotal(t *testing.T, c *center.Center) {
 func testInvalidLog(t *testing.T, c *center.Center, logged *logtest.Log) {
 	r := newFixture(t, c, center.Settings{Queues: 3})
 	r.join("A", "B")
-	r.execUnchecked("UPDATE schedule_task_running SET requested_total = -5, removing = '{', skipped = '7' WHERE task_type = '%s'", r.task)
+	r.execUnchecked("UPDATE schedule_task_running SET queue_changes = '{', skipped = '7' WHERE task_type = '%s'", r.task)
 	r.execUnchecked("UPDATE schedule_server SET judge_dead_interval_ms = 9223372036854775807 WHERE uuid = '%s'", r.uuid("B"))
 	r.execUnchecked("UPDATE schedule_queue SET epoch = -1 WHERE task_type = '%s' AND queue_id = '2'", r.task)
 	r.execUnchecked("UPDATE schedule_queue SET cur_since = %s WHERE task_type = '%s' AND queue_id = '1'", invalidTimes(c.Dialect())[0], r.task)
-	r.wantFound("(-5) of row BASE in schedule_task_running", "removing ({) of row BASE", "skipped (7) of row BASE",
+	r.wantFound("queue_changes ({) of row BASE", "skipped (7) of row BASE",
 		"judge_dead_interval_ms (9223372036854775807) of row B in schedule_server", "epoch (-1) of row 2 in schedule_queue must be between 0 and 1000000000000",
 		"cur_since (", "of row 1 in schedule_queue")
 	_, err := c.Roster().Planner(r.task, r.uuid("A")).Audit(t.Context())
 	r.must(err)
-	r.wantLogged(logged.Lines(), "schedule_task_running", "BASE", "requested_total")
-	r.wantLogged(logged.Lines(), "schedule_task_running", "BASE", "removing")
+	r.wantLogged(logged.Lines(), "schedule_task_running", "BASE", "queue_changes")
 	r.wantLogged(logged.Lines(), "schedule_task_running", "BASE", "skipped")
 	r.wantLogged(logged.Lines(), "schedule_server", r.uuid("B"), "judge_dead_interval_ms")
 	r.wantLogged(logged.Lines(), "schedule_queue", "2", "epoch")
 	r.wantLogged(logged.Lines(), "schedule_queue", "1", "cur_since")
-	if p, _ := r.heartbeat("A"); p.Repartition.Total != 0 {
-		t.Fatalf("reply %+v, want the request to be withdrawn", p)
-	}
 }
 
 // wantFound checks that the doctor names each of the texts among the invalid values.

@@ -28,11 +28,9 @@ func testMovedItems(t *testing.T, c *center.Center) {
 		r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{dead}))
 		r.wantAny("0", false)
 		r.wantAny("1", true)
-		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 4, 0))
-		r.reportDrained("A")
-		if !r.finishRepartition("A") {
-			t.Fatal("the repartition did not finish")
-		}
+		r.repartition(4)
+		r.drainAll("A")
+		r.wantChanges("")
 		for _, queue := range []string{"0", "1", "2", "3"} {
 			r.wantAny(queue, true)
 		}

@@ -70,11 +70,9 @@ func testPins(t *testing.T, c *center.Center, url string) {
 		r.pin("0", "zone=a")
 		r.pin("2", "zone=b")
 		for _, total := range []int{2, 3} {
-			r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, total, 0))
-			r.reportDrained("A")
-			if !r.finishRepartition("A") {
-				t.Fatal("the repartition did not finish")
-			}
+			r.repartition(total)
+			r.drainAll("A")
+			r.wantChanges("")
 		}
 		r.wantPins("zone=a", "", "")
 	})

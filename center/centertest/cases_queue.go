@@ -21,9 +21,9 @@ func (r queueSteps) finishRemoval(name, queue string) bool {
 // finishRemovalUnder is finishRemoval under another epoch.
 func (r queueSteps) finishRemovalUnder(name, queue string, epoch int64) bool {
 	r.Helper()
-	_, done, err := r.c.Roster().Server(r.task, r.uuid(name)).FinishChange(r.Context(), queue, epoch)
+	given, err := r.c.Roster().Server(r.task, r.uuid(name)).GiveUp(r.Context(), roster.QueueEpoch{ID: queue, Epoch: epoch})
 	r.must(err)
-	return done
+	return len(given) > 0
 }
 
 // queues returns the ids of the queues in order.
@@ -126,9 +126,13 @@ func testRemoveQueue(t *testing.T, c *center.Center) {
 		}
 		r := newFixture(t, c, center.Settings{QueueNames: names})
 		r.join("A")
-		all, err := json.Marshal(names[:len(names)-2]) // each removal is a transaction
+		changes := roster.Changes{}
+		for _, name := range names[:len(names)-2] { // each removal is a transaction
+			changes[name] = roster.Remove
+		}
+		all, err := json.Marshal(changes)
 		r.must(err)
-		r.exec(`UPDATE schedule_task_running SET removing = '%s' WHERE task_type = '%s'`, all, r.task)
+		r.exec(`UPDATE schedule_task_running SET queue_changes = '%s' WHERE task_type = '%s'`, all, r.task)
 		removed := names[len(names)-2]
 		r.must(c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, removed))
 		v, err := c.Roster().Server(r.task, r.uuid("A")).View(t.Context())

@@ -10,85 +10,93 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
-	"github.com/dutyrota/rota/ops"
 )
 
-// reportDrained sends a heartbeat in which the server reports that it has drained for the requested repartition.
-func (r serverSteps) reportDrained(name string) roster.HeartbeatReply {
+// drainAll gives up the queues that a server drains for a change.
+func (r queueSteps) drainAll(name string) {
 	r.Helper()
-	p, ok := r.heartbeat(name)
-	if !ok {
-		r.Fatalf("server %s is not registered", name)
-	}
-	b := roster.Heartbeat{Token: r.tokens[name] + "+", Servers: []roster.ServerReport{
-		{UUID: r.uuid(name), OldToken: r.tokens[name], State: ops.StateServing, DrainedPartition: p.PartitionVersion},
-	}}
-	replies, err := r.c.Roster().SendHeartbeat(r.Context(), b)
+	var drained []roster.QueueEpoch
+	v, err := r.c.Roster().Server(r.task, r.uuid(name)).View(r.Context())
 	r.must(err)
-	r.tokens[name] = b.Token
-	return replies[r.uuid(name)]
+	for _, q := range v.Queues {
+		if q.Owner == r.uuid(name) && q.Changing {
+			drained = append(drained, roster.QueueEpoch{ID: q.ID, Epoch: q.Epoch})
+		}
+	}
+	_, err = r.c.Roster().Server(r.task, r.uuid(name)).GiveUp(r.Context(), drained...)
+	r.must(err)
 }
 
-// finishRepartition finishes the repartition if all servers have drained. It reports whether this call did so.
-func (r serverSteps) finishRepartition(name string) bool {
+// repartition requests another number of queues.
+func (r queueSteps) repartition(total int) {
 	r.Helper()
-	done, err := r.c.Roster().Planner(r.task, r.uuid(name)).FinishRepartition(r.Context())
-	r.must(err)
-	return done
+	r.must(r.c.Roster().Operator("test").Repartition(r.Context(), r.task, total, 0))
+}
+
+// changes returns the changes that wait, as the lock row has them.
+func (r queueSteps) changes() string {
+	r.Helper()
+	return strings.Join(r.readColumn(`SELECT COALESCE(queue_changes, '') FROM schedule_task_running
+		WHERE task_type = '%s' AND own_sign = '%s'`, r.task, r.c.OwnSign()), "")
+}
+
+// wantChanges checks the changes that wait.
+func (r queueSteps) wantChanges(want string) {
+	r.Helper()
+	if got := r.changes(); got != want {
+		r.Fatalf("the changes that wait are %q, want %q", got, want)
+	}
 }
 
 func testRepartition(t *testing.T, c *center.Center) {
+	// pair has queues 0 and 2 with A, and queue 1 with B.
+	pair := func(t *testing.T) *fixture {
+		r := newFixture(t, c, center.Settings{Queues: 3})
+		r.join("A", "B")
+		r.release("A", r.handover("1", "B"))
+		return r
+	}
 	t.Run("N1 a request that is written by hand is carried out", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 3})
 		r.join("A")
-		r.exec("UPDATE schedule_task_running SET requested_total = 2 WHERE task_type = '%s'", r.task)
-		if p := r.reportDrained("A"); p.Repartition.Total != 2 || !p.Repartition.AllDrained {
-			t.Fatalf("heartbeat reply %+v, want 2 requested queues and AllDrained", p)
+		before := r.read("A")
+		r.exec(`UPDATE schedule_task_running SET queue_changes = '{"all": 2}' WHERE task_type = '%s'`, r.task)
+		_, err := c.Roster().Planner(r.task, r.uuid("A")).Audit(t.Context())
+		r.must(err)
+		if p, _ := r.heartbeat("A"); p.QueueVersion == before.Version {
+			t.Error("the audit does not tell the owner")
 		}
-		if !r.finishRepartition("A") {
-			t.Fatal("the repartition did not finish")
-		}
+		r.drainAll("A")
 		r.wantOwners("A", "A")
 	})
 	for name, total := range map[string]int{"more": 5, "fewer": 2} {
-		t.Run("N1 a repartition waits until all servers have drained, "+name+" queues", func(t *testing.T) {
-			r := newFixture(t, c, center.Settings{Queues: 3})
-			r.join("A", "B")
-			r.release("A", r.handover("1", "B"))
-			before := r.epoch("1")
-			r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, total, 0))
-			if r.finishRepartition("A") {
-				t.Fatal("the repartition finished before any server had drained")
+		t.Run("N1 H6 a repartition waits until all queues are given up, "+name+" queues", func(t *testing.T) {
+			r := pair(t)
+			r.exec("UPDATE schedule_queue SET epoch = 70 WHERE task_type = '%s' AND queue_id = '2'", r.task)
+			r.repartition(total)
+			request := fmt.Sprintf(`{"all":%d}`, total)
+			r.wantChanges(request)
+			r.drainAll("A")
+			r.rebalance("B")
+			r.wantOwners("-", "B", "-")
+			if r.finishRemovalUnder("B", "1", r.epoch("1")-1) || r.finishRemoval("A", "1") {
+				t.Fatal("a queue was given up under an old epoch, or by another server")
 			}
-			if p := r.reportDrained("A"); p.Repartition.Total != total || p.Repartition.AllDrained {
-				t.Fatalf("heartbeat reply %+v, want %d requested queues and one server left to drain", p, total)
-			}
-			if r.finishRepartition("A") {
-				t.Fatal("the repartition finished while B had work in flight")
-			}
-			if p := r.reportDrained("B"); !p.Repartition.AllDrained {
-				t.Fatalf("heartbeat reply %+v, want AllDrained", p)
-			}
-			if !r.finishRepartition("B") || r.finishRepartition("A") {
-				t.Fatal("the repartition did not finish exactly once")
-			}
+			r.wantChanges(request)
+			r.drainAll("B")
+			r.wantChanges("")
 			if got := len(r.owners()); got != total {
 				t.Fatalf("the task type has %d queues, want %d", got, total)
 			}
 			epoch := r.epoch("1")
-			if epoch <= before {
-				t.Fatalf("queue 1 has epoch %d, want one above %d, the highest of the old number", epoch, before)
-			}
-			event := fmt.Sprintf("SELECT 1 FROM schedule_event WHERE task_type = '%s' AND kind = '%s' AND epoch = %d", r.task,
+			event := fmt.Sprintf("SELECT 1 FROM schedule_event WHERE task_type = '%s' AND kind = '%s' AND epoch <= %d AND epoch > 71", r.task,
 				roster.EventRepartitioned, epoch)
-			if CountRows(t, c, event) != 1 {
-				t.Fatalf("no event says that all queues have epoch %d", epoch)
+			if CountRows(t, c, event) != 1 || epoch <= 71 {
+				t.Fatalf("queue 1 has epoch %d, want one above 71, the highest of the old number, with an event", epoch)
 			}
-			p, _ := r.heartbeat("A")
-			if p.QueueTotal != total || p.Repartition.Total != 0 || !p.PlanDue {
-				t.Fatalf("heartbeat reply %+v, want %d queues, no request and a plan due", p, total)
+			if p, _ := r.heartbeat("A"); p.QueueTotal != total {
+				t.Fatalf("heartbeat reply %+v, want %d queues", p, total)
 			}
-			r.rebalance("A")
 			for _, owner := range r.owners() {
 				if owner == "-" {
 					t.Fatalf("owners of the queues %v, want one for each", r.owners())
@@ -96,6 +104,47 @@ func testRepartition(t *testing.T, c *center.Center) {
 			}
 		})
 	}
+	t.Run("N1 the queue of a dead server is free when it expires", func(t *testing.T) {
+		r := pair(t)
+		r.repartition(2)
+		r.makeSilent("B")
+		r.drainAll("A")
+		r.wantOwners("-", "B", "-")
+		r.rebalanceExpiring("A")
+		r.rebalance("A")
+		r.wantOwners("A", "A")
+	})
+	t.Run("N1 the queues of a server that leaves are free", func(t *testing.T) {
+		r := pair(t)
+		r.repartition(2)
+		r.drainAll("A")
+		r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil, roster.Reservation{}))
+		r.rebalance("A")
+		r.wantOwners("A", "A")
+	})
+	t.Run("N1 queues that nobody has change at once", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 3})
+		r.repartition(2)
+		r.wantChanges("")
+		r.wantOwners("-", "-")
+	})
+	t.Run("N1 L5 a change waits for a transaction, and no other server for the change", func(t *testing.T) {
+		if !needsRowLocks(t, c) {
+			return
+		}
+		r := pair(t)
+		r.repartition(2)
+		tx, err := c.DB().BeginTx(t.Context(), nil)
+		r.must(err)
+		defer tx.Rollback()
+		r.must(center.Fence(r.batch("B", "1"), tx))
+		r.drainAll("A")
+		r.drainAll("B")
+		r.wantOwners("-", "B", "-")
+		r.must(tx.Commit())
+		r.drainAll("B")
+		r.wantChanges("")
+	})
 }
 
 func testRepartitionRequests(t *testing.T, c *center.Center) {
@@ -108,11 +157,8 @@ func testRepartitionRequests(t *testing.T, c *center.Center) {
 		old := r.epoch("1")
 		divisions := map[string]bool{}
 		for _, total := range []int{1, 2} {
-			r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, total, 0))
-			r.reportDrained("A")
-			if !r.finishRepartition("A") {
-				t.Fatalf("the repartition to %d queues did not finish", total)
-			}
+			r.repartition(total)
+			r.drainAll("A")
 			for _, d := range r.readColumn("SELECT division FROM schedule_queue WHERE task_type = '%s'", r.task) {
 				divisions[d] = true
 			}
@@ -124,25 +170,33 @@ func testRepartitionRequests(t *testing.T, c *center.Center) {
 			t.Fatalf("queue 1 has epoch %d, want one above %d, its last", now, old)
 		}
 	})
-	t.Run("N1 a drain for an earlier request does not count", func(t *testing.T) {
+	t.Run("N1 a queue that was given up for an earlier request is worked again", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
-		r.join("A")
-		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 4, 0))
-		r.reportDrained("A")
-		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 2, 0)) // withdraws the request: A continues
-		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 4, 0))
-		if r.finishRepartition("A") {
-			t.Fatal("the repartition finished while A had work in flight")
+		r.join("A", "B")
+		r.release("A", r.handover("1", "B"))
+		r.repartition(4)
+		r.drainAll("A")
+		r.repartition(2)
+		if p, _ := r.heartbeat("B"); !p.PlanDue {
+			t.Fatal("the withdrawal leaves no plan due")
 		}
+		r.rebalance("B")
+		r.wantOwners("A", "B")
+		r.repartition(4)
+		r.drainAll("B")
+		r.wantOwners("A", "-")
+		r.wantChanges(`{"all":4}`)
 	})
-	t.Run("N1 the repartition waits for a server that joins meanwhile", func(t *testing.T) {
+	t.Run("N1 a server that joins meanwhile gets no queue, and is not waited for", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
-		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 4, 0))
-		r.reportDrained("A")
+		r.repartition(4)
 		r.join("B")
-		if r.finishRepartition("A") {
-			t.Fatal("the repartition finished before B had drained")
+		r.wantOwners("A", "A")
+		r.drainAll("A")
+		r.wantChanges("")
+		if owners := r.owners(); len(owners) != 4 || strings.Count(strings.Join(owners, ""), "B") != 2 {
+			t.Fatalf("owners %v, want 4 queues, 2 of them with B", owners)
 		}
 	})
 }
@@ -151,12 +205,10 @@ func testRepartitionCursors(t *testing.T, c *center.Center) {
 	t.Run("N1 a request is withdrawn although a queue has a cursor now", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
-		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 4, 0))
+		r.repartition(4)
 		r.exec("UPDATE schedule_queue SET cursor_value = '7' WHERE task_type = '%s' AND queue_id = '1'", r.task)
-		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 2, 0))
-		if p, _ := r.heartbeat("A"); p.Repartition.Total != 0 {
-			t.Fatalf("%d queues are still requested", p.Repartition.Total)
-		}
+		r.repartition(2)
+		r.wantChanges("")
 	})
 	t.Run("N1 the events tell a request from its withdrawal", func(t *testing.T) {
 		r := newFixture(t, c, splittable)
@@ -191,14 +243,13 @@ func testRepartitionCursors(t *testing.T, c *center.Center) {
 			t.Fatalf("request a repartition: error %v, want the cursors in it", err)
 		}
 		cursor("")
-		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 4, 0))
-		r.reportDrained("A")
+		r.repartition(4)
 		cursor("18")
-		if r.finishRepartition("A") {
-			t.Fatal("the repartition finished although a queue has a cursor")
-		}
-		if p, _ := r.heartbeat("A"); p.Repartition.Total != 0 {
-			t.Fatalf("heartbeat reply %+v, want the refused request to be withdrawn", p)
+		r.drainAll("A")
+		r.wantChanges("")
+		r.wantTotals("0/2 A", "1/2 A")
+		if reason := r.lastReason(roster.EventRepartition); !strings.Contains(reason, "the request was withdrawn: the queues have cursors") {
+			t.Fatalf("the event says %q, want the cursors in it", reason)
 		}
 	})
 	t.Run("N1 a window is done if all queues had done it", func(t *testing.T) {
@@ -222,9 +273,8 @@ func testRepartitionCursors(t *testing.T, c *center.Center) {
 			t.Fatalf("queues %+v, want only the second to be done with the window", v.Queues)
 		}
 		for i, want := range []int64{0, 5} {
-			r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 4+i, 0))
-			r.reportDrained("A")
-			r.finishRepartition("A")
+			r.repartition(4 + i)
+			r.drainAll("A")
 			if done() != want {
 				t.Fatalf("%d queues are done with the window, want %d", done(), want)
 			}

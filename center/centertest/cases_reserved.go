@@ -168,22 +168,29 @@ func testReservationsEnd(t *testing.T, c *center.Center) {
 		r.rebalance("B")
 		r.wantOwners("B", "B", "B", "B")
 	})
-	for name, end := range map[string]func(*fixture) error{
-		"a pause":   func(r *fixture) error { return c.Roster().Operator("ann").Pause(t.Context(), r.task, true) },
-		"a barrier": func(r *fixture) error { return c.Roster().Operator("ann").Repartition(t.Context(), r.task, 6, 0) },
+	for name, o := range map[string]struct {
+		end    func(*fixture) error
+		queues int // afterwards
+	}{
+		"a pause":                  {func(r *fixture) error { return c.Roster().Operator("ann").Pause(t.Context(), r.task, true) }, 4},
+		"another number of queues": {func(r *fixture) error { return c.Roster().Operator("ann").Repartition(t.Context(), r.task, 6, 0) }, 6},
 	} {
+		want := slices.Repeat([]string{"B"}, o.queues)
 		t.Run("P13 "+name+" ends the reservations", func(t *testing.T) {
 			r := newNamedPair(t, c, center.Settings{})
 			r.leaveFor("A", soon)
-			r.must(end(r))
+			r.must(o.end(r))
+			r.drainAll("B")
 			r.rebalance("B")
-			r.wantOwners("B", "B", "B", "B")
+			r.wantOwners(want...)
 		})
 		t.Run("P13 a server reserves nothing during "+name, func(t *testing.T) {
 			r := newNamedPair(t, c, center.Settings{})
-			r.must(end(r))
+			r.must(o.end(r))
 			r.leaveFor("A", soon)
-			r.wantOwners("B", "B", "B", "B")
+			r.drainAll("B")
+			r.rebalance("B")
+			r.wantOwners(want...)
 		})
 	}
 }

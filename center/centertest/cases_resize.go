@@ -43,13 +43,6 @@ func (r queueSteps) wantTotals(want ...string) {
 	}
 }
 
-// resizing returns the column of the lock row.
-func (r queueSteps) resizing() string {
-	r.Helper()
-	return strings.Join(r.readColumn(`SELECT COALESCE(resizing, '') FROM schedule_task_running
-		WHERE task_type = '%s' AND own_sign = '%s'`, r.task, r.c.OwnSign()), "")
-}
-
 // changing returns the queues that a server drains to change them.
 func (r queueSteps) changing(name string) (ids []string) {
 	r.Helper()
@@ -76,7 +69,7 @@ func testSplit(t *testing.T, c *center.Center) {
 		most.define(center.Settings{Queues: roster.MaxResizing, Splittable: true})
 		most.join("A")
 		most.must(operator.ResizeAll(t.Context(), most.task, 100*roster.MaxResizing, 0))
-		if n := len(most.resizing()); n < 12*roster.MaxResizing {
+		if n := len(most.changes()); n < 12*roster.MaxResizing {
 			t.Errorf("the requests have %d bytes, want those of %d queues", n, roster.MaxResizing)
 		}
 	})
@@ -103,7 +96,7 @@ func testSplit(t *testing.T, c *center.Center) {
 		if !r.finishRemovalUnder("B", "1", old) || r.finishRemovalUnder("B", "1", old) {
 			t.Fatal("the queue was not split exactly once")
 		}
-		if got := r.resizing(); got != "" || r.epoch("1") != old+1 {
+		if got := r.changes(); got != "" || r.epoch("1") != old+1 {
 			t.Fatalf("after the split the requests are %q and the epoch is %d, want none and %d", got, r.epoch("1"), old+1)
 		}
 		inherited := r.readColumn(`SELECT CONCAT(q.cursor_value, q.queue_parameter, q.crash_count, p.labels) FROM schedule_queue q
@@ -306,10 +299,11 @@ func testMerge(t *testing.T, c *center.Center) {
 		r.resize("1", 2)
 		for _, q := range []struct{ owner, id, given string }{{"A", "0", r.uuid("A")}, {"B", "1", ""}} {
 			epoch := r.epoch(q.id)
-			given, done, err := c.Roster().Server(r.task, r.uuid(q.owner)).FinishChange(t.Context(), q.id, epoch)
+			given, err := c.Roster().Server(r.task, r.uuid(q.owner)).GiveUp(t.Context(), roster.QueueEpoch{ID: q.id, Epoch: epoch})
 			r.must(err)
-			if want := (roster.Handover{QueueID: q.id, Epoch: epoch, Requester: q.given}); !done || given != want {
-				t.Fatalf("queue %s was changed: %t, and given %+v, want %+v", q.id, done, given, want)
+			want := []roster.Handover{{QueueID: q.id, Epoch: epoch, Requester: q.given}}
+			if diff := cmp.Diff(want, given); diff != "" {
+				t.Fatalf("queues given up (-want +got):\n%s", diff)
 			}
 		}
 	})
@@ -327,7 +321,7 @@ func testMerge(t *testing.T, c *center.Center) {
 		r.resize("1", 2)
 		r.finishChange("B", "1")
 		r.resize("3", 4)
-		if got := r.resizing(); got != "" {
+		if got := r.changes(); got != "" {
 			t.Fatalf("after the withdrawal the requests are %q, want none", got)
 		}
 		r.rebalance("A")
@@ -341,7 +335,7 @@ func testMerge(t *testing.T, c *center.Center) {
 		r.finishChange("B", "1")
 		r.rebalance("A")
 		for _, total := range []int{3, 4} {
-			r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, total, 0))
+			r.repartition(total)
 		}
 		r.rebalance("A")
 		if owner := r.owners()[1]; owner == "-" {
@@ -355,7 +349,7 @@ func testMerge(t *testing.T, c *center.Center) {
 		r.finishChange("B", "1")
 		r.finishChange("B", "3")
 		r.wantTotals(append([]string{"0/4 A"}, "1/4 "+r.owners()[1], "2/4 A", "3/4 "+r.owners()[3])...)
-		if got := r.resizing(); got != "" || strings.Contains(strings.Join(r.owners(), ""), "-") && !planDue(r) {
+		if got := r.changes(); got != "" || strings.Contains(strings.Join(r.owners(), ""), "-") && !planDue(r) {
 			t.Fatalf("after the withdrawal the requests are %q and the owners %v, want none, and a plan due", got, r.owners())
 		}
 		wantErrors(t, map[string]error{
@@ -370,7 +364,7 @@ func testMerge(t *testing.T, c *center.Center) {
 		r.finishChange("A", "1")
 		r.rebalance("A")
 		r.wantTotals("0/2 A", "1/2 A")
-		if got := r.resizing(); got != "" {
+		if got := r.changes(); got != "" {
 			t.Fatalf("after the withdrawal the requests are %q, want none", got)
 		}
 	})
@@ -422,7 +416,8 @@ func testResizeRequests(t *testing.T, c *center.Center) {
 			"at most 1000000000: 0 is not":                         resize(r, "1", 0),
 			"there would be 1000000 queues; the maximum is 100000": resize(r, "1", 1_999_998),
 		})
-		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 4, 0))
+		r.join("A")
+		r.repartition(4)
 		wantErrors(t, map[string]error{"another number of queues is requested (4)": resize(r, "1", 4)})
 	})
 	t.Run("N1 N3 a barrier ends the requests, and gives all queues one total", func(t *testing.T) {
@@ -431,13 +426,9 @@ func testResizeRequests(t *testing.T, c *center.Center) {
 		r.resize("1", 4)
 		r.finishChange("A", "1")
 		r.resize("0", 4)
-		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 3, 0))
-		if got := r.resizing(); got != "" {
-			t.Fatalf("after the request for a barrier the requests are %q, want none", got)
-		}
-		r.reportDrained("A")
-		r.finishRepartition("A")
-		r.rebalance("A")
+		r.repartition(3)
+		r.wantChanges(`{"all":3}`)
+		r.drainAll("A")
 		r.wantTotals("0/3 A", "1/3 A", "2/3 A")
 	})
 	t.Run("N1 N3 a requested barrier is withdrawn or replaced, and no split waits for it", func(t *testing.T) {
@@ -447,13 +438,11 @@ func testResizeRequests(t *testing.T, c *center.Center) {
 			diff, err := ops.New(c).Tasks().Compare(t.Context(), r.task, center.Settings{Queues: queues, Splittable: true})
 			r.must(err)
 			r.must(ops.New(c).Tasks().Apply(t.Context(), diff, "test"))
-			want := queues
+			want := fmt.Sprintf(`{"all":%d}`, queues)
 			if queues == 2 {
-				want = 0
+				want = ""
 			}
-			if p, _ := r.heartbeat("A"); p.Repartition.Total != want {
-				t.Fatalf("after a change to %d queues, %d are requested, want %d", queues, p.Repartition.Total, want)
-			}
+			r.wantChanges(want)
 		}
 	})
 	t.Run("N1 N3 a requested barrier is withdrawn although a queue was split", func(t *testing.T) {
@@ -461,15 +450,13 @@ func testResizeRequests(t *testing.T, c *center.Center) {
 		r.join("A")
 		r.resize("1", 4)
 		r.finishChange("A", "1")
-		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 5, 0))
+		r.repartition(5)
 		findings, err := doctor.Diagnose(t.Context(), ops.New(c), r.task)
 		if r.must(err); !strings.Contains(fmt.Sprint(findings), "to withdraw: rota task apply with queues: 2") {
 			t.Errorf("the findings %+v advise nothing that withdraws the request", findings)
 		}
-		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 2, 0))
-		if p, _ := r.heartbeat("A"); p.Repartition.Total != 0 {
-			t.Errorf("%d queues are still requested", p.Repartition.Total)
-		}
+		r.repartition(2)
+		r.wantChanges("")
 		r.wantTotals("0/2 A", "1/4 A", "3/4 A")
 	})
 	t.Run("N1 N3 the present number withdraws merges although a queue was split", func(t *testing.T) {
@@ -478,10 +465,8 @@ func testResizeRequests(t *testing.T, c *center.Center) {
 		r.resize("1", 4)
 		r.finishChange("A", "1")
 		r.must(c.Roster().Operator("test").ResizeAll(t.Context(), r.task, 1, 0))
-		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 2, 0))
-		if p, _ := r.heartbeat("A"); p.Repartition.Total != 0 || r.resizing() != "" {
-			t.Errorf("%d queues are requested, and the requests %q wait, want none", p.Repartition.Total, r.resizing())
-		}
+		r.repartition(2)
+		r.wantChanges("")
 		r.wantTotals("0/2 A", "1/4 A", "3/4 A")
 	})
 	t.Run("N3 another number of queues splits or merges each", func(t *testing.T) {
@@ -517,11 +502,14 @@ func testResizeRequests(t *testing.T, c *center.Center) {
 		}
 	})
 	t.Run("S13 N3 requests that were edited by hand do not count", func(t *testing.T) {
-		for i, edited := range []string{`{`, `[]`, `{"1":"4"}`, `{"1":3}`, `{"1":2}`, `{"9":4}`, `{"1":-4}`, `{"0":1}`} {
+		for i, edited := range []string{
+			`{}`, `{"1":"4"}`, `{"1":3}`, `{"1":2}`, `{"9":4}`, `{"1":-4}`, `{"0":1}`,
+			`{"0":"remove"}`, `{"9":"remove"}`, `{"1":0}`, `{"all":0}`, `{"all":"remove"}`, `{"all":4,"1":"4"}`,
+		} {
 			r := newFixture(t, c, splittable).sibling(fmt.Sprint(i))
 			r.define(splittable)
 			r.join("A")
-			r.exec(`UPDATE schedule_task_running SET resizing = '%s' WHERE task_type = '%s'`, edited, r.task)
+			r.exec(`UPDATE schedule_task_running SET queue_changes = '%s' WHERE task_type = '%s'`, edited, r.task)
 			r.heartbeat("A")
 			for _, q := range []string{"0", "1"} {
 				r.finishChange("A", q)

@@ -75,12 +75,9 @@ func testNamedQueuesInRun(t *testing.T, c *center.Center) {
 func testRepartitionInRun(t *testing.T, c *center.Center) {
 	repartition := func(r *fixture, total int) {
 		r.Helper()
-		r.must(c.Roster().Operator("test").Repartition(r.Context(), r.task, total, 0))
-		r.reportDrained("A")
-		if !r.finishRepartition("A") {
-			r.Fatal("the repartition did not finish")
-		}
-		r.rebalance("A")
+		r.repartition(total)
+		r.drainAll("A")
+		r.wantChanges("")
 	}
 	t.Run("N1 an open run keeps its number of queues", func(t *testing.T) {
 		r := newRunFixture(t, c, 2)
@@ -120,15 +117,14 @@ func testRepartitionInRun(t *testing.T, c *center.Center) {
 func testBarrierInRun(t *testing.T, c *center.Center) {
 	t.Run("N1 no run is opened during the barrier", func(t *testing.T) {
 		r := newRunFixture(t, c, 2)
-		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 3, 0))
+		r.repartition(3)
 		id := r.submit("k")
 		_, hour := r.hourly(func(t *runs.Trigger) { t.Priority = -1 })
 		r.downSince(hour) // the tick also has a trigger to fire
 		if r.tick(); r.run(id).State != runs.Ready || !r.readTrigger(r.task).PrevFireAt.Equal(hour) {
 			t.Fatalf("during the barrier the run is %s and the trigger is %+v, want READY and its slot taken", r.run(id).State, r.readTrigger(r.task))
 		}
-		r.reportDrained("A")
-		r.finishRepartition("A")
+		r.drainAll("A")
 		r.tick()
 		if run := r.wantState(id, runs.Running); run.QueueTotal != 3 {
 			t.Fatalf("the run has %d queues, want 3", run.QueueTotal)

@@ -74,11 +74,11 @@ func testSuit(t *testing.T, c *center.Center) {
 			r.must(r.registerOffering("A", u.database, u.offers))
 			r.rebalance("A")
 			r.exec("UPDATE schedule_task_type SET splittable = TRUE WHERE task_type = '%s'", r.task)
-			r.exec(`UPDATE schedule_task_running SET resizing = '{"0":4,"1":4}' WHERE task_type = '%s'`, r.task)
+			r.exec(`UPDATE schedule_task_running SET queue_changes = '{"0":4,"1":4}' WHERE task_type = '%s'`, r.task)
 			r.finishChange("A", "0")
 			r.rebalanceAlways("A")
-			if r.wantTotals("0/2 A", "1/2 A"); r.resizing() != "" {
-				t.Errorf("the requests are %q, want none", r.resizing())
+			if r.wantTotals("0/2 A", "1/2 A"); r.changes() != "" {
+				t.Errorf("the requests are %q, want none", r.changes())
 			}
 			if reason := r.lastReason("RESIZING"); !strings.Contains(reason, r.uuid("A")) || !strings.Contains(reason, u.reason) {
 				t.Errorf("the event says %q, want the server and %q", reason, u.reason)
@@ -107,11 +107,8 @@ func testSuit(t *testing.T, c *center.Center) {
 		r.must(r.registerOffering("A", "orders", processor.Capabilities{Cursored: true}))
 		r.rebalance("A")
 		r.wantNamed("queues=3", r.set("queues", "3"), "A", "has its cursors in a data database")
-		r.exec("UPDATE schedule_task_running SET requested_total = 3 WHERE task_type = '%s'", r.task)
-		r.reportDrained("A")
-		if r.finishRepartition("A") {
-			t.Error("a request that was written by hand was carried out")
-		}
+		r.exec(`UPDATE schedule_task_running SET queue_changes = '{"all":3}' WHERE task_type = '%s'`, r.task)
+		r.drainAll("A")
 		r.wantTotals("0/2 A", "1/2 A")
 		r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), nil, roster.Reservation{}))
 		r.must(r.set("queues", "3"))

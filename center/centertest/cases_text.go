@@ -59,8 +59,7 @@ var inside = map[string]string{
 	"division":    "random digits",
 	"kind":        "one of the kinds that Rota knows; of a backfill, that of its trigger",
 
-	"schedule_task_running.removing":           "a list of names of queues",
-	"schedule_task_running.resizing":           "a list of names of queues",
+	"schedule_task_running.queue_changes":      "names of queues",
 	"schedule_task_running.skipped":            "a list of names of queues",
 	"schedule_task_running.last_assign_server": "the uuid of a server",
 	"schedule_environment.lost_task":           "the name of a task type",

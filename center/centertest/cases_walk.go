@@ -2,8 +2,8 @@ package centertest
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -131,7 +131,7 @@ func (w *walk) view(name string) roster.View {
 	}
 	w.views[name] = v
 	news := before.QueueSum(w.uuid(name)) != v.QueueSum(w.uuid(name)) || before.QueueTotal != v.QueueTotal ||
-		!slices.Equal(before.Removing, v.Removing)
+		!maps.Equal(before.Changes, v.Changes)
 	if seen && news && before.Version == v.Version {
 		w.Fatalf("the number of %s stays %d although its view changes:\n%+v\n%+v", name, v.Version, before, v)
 	}

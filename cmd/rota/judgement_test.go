@@ -174,8 +174,8 @@ var plays = map[string]play{
 		r.must(r.c.Roster().Operator("test").Repartition(r.Context(), task, 3, 0))
 	}},
 	"PLAN_SKIPPED":     {rows: running(`skipped = '["0"]'`)},
-	"RESIZE_WAIT":      {rows: running(`resizing = '{"0":4}'`)},
-	"REMOVAL_WAIT":     {settings: center.Settings{QueueNames: []string{"0", "1"}}, rows: running(`removing = '["0"]'`)},
+	"RESIZE_WAIT":      {rows: running(`queue_changes = '{"0":4}'`)},
+	"REMOVAL_WAIT":     {settings: center.Settings{QueueNames: []string{"0", "1"}}, rows: running(`queue_changes = '{"0":"remove"}'`)},
 	"SETTINGS_GONE":    {rows: "DELETE FROM schedule_task_type WHERE task_type = 'TASK'"},
 	"SETTINGS_INVALID": {rows: "UPDATE schedule_task_type SET heartbeat_interval_ms = 1 WHERE task_type = 'TASK'"},
 	"SETTINGS_DIFFER":  {rows: server(`given_settings = '{"execute_number":"50"}'`)},

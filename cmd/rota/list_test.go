@@ -30,7 +30,7 @@ func TestLists(t *testing.T) {
 			records int
 			beside  string // names that are not columns
 		}{
-			{"task list", `settle +SERVING +4 +2 +2 +0 +0 +2 +- +0 +0 +1 +DEAD_ITEMS +none`, "schedule_task_type NATURAL JOIN schedule_task_running", 2, "servers overdue_servers failing_servers held moving overdue orphan unassigned reserved max_in_flight_granted in_hand oldest_in_hand_since success_count failure_count retry_items held_keys dead_items run_id problems notes checked_at not_checked backlog_items backlog_queues fresh_backlog_items fresh_backlog_queues fresh_backlog_age_s backlog_oldest_s backlog_age_s backlog_rate"},
+			{"task list", `settle +SERVING +4 +2 +2 +0 +0 +2 +- +0 +0 +1 +DEAD_ITEMS +none`, "schedule_task_type NATURAL JOIN schedule_task_running", 2, "requested_total removing resizing servers overdue_servers failing_servers held moving overdue orphan unassigned reserved max_in_flight_granted in_hand oldest_in_hand_since success_count failure_count retry_items held_keys dead_items run_id problems notes checked_at not_checked backlog_items backlog_queues fresh_backlog_items fresh_backlog_queues fresh_backlog_age_s backlog_oldest_s backlog_age_s backlog_rate"},
 			{"queue list", `settle +1 +MOVING +web1:1:00000001 +[\d.]+s +[\d.]+s +web2:2:00000002 +[\d.]+s`, "schedule_assignment", 6, "removing resizing hung_on"},
 			{"queue list settle --status MOVING", `settle +3 +MOVING`, "schedule_assignment", 2, "removing resizing hung_on"},
 			{"queue list --host web2", `settle +3 +MOVING`, "schedule_assignment", 2, "removing resizing hung_on"},

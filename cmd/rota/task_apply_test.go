@@ -84,7 +84,7 @@ func TestTaskSet(t *testing.T) {
 		s.wantOutput("task set settle fetch_number=100 stall_after=1m --dry-run", `(?s) fetch_number +500 +100\n stall_after +5m0s +1m0s\n.*Nothing was written`)
 		s.run("task set settle fetch_number=100 queues=5")
 		s.run("task set settle stall_after=1m")
-		requested := "schedule_task_running WHERE task_type = 'settle' AND requested_total = 5"
+		requested := "schedule_task_running WHERE task_type = 'settle' AND queue_changes = '{\"all\":5}'"
 		if n := count(t, s.c.DB(), "schedule_task_type WHERE task_type = 'settle' AND fetch_number = 100 AND stall_after_ms = 60000 AND execute_number = 10"); n != 1 || count(t, s.c.DB(), requested) != 1 {
 			t.Error("the row has other settings, or the request for another number of queues is gone")
 		}
@@ -218,8 +218,11 @@ func TestTaskApplyQueues(t *testing.T) {
 	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
-		requested := func() (n int) {
-			s.must(s.c.DB().QueryRowContext(t.Context(), "SELECT COALESCE(requested_total, 0) FROM schedule_task_running WHERE task_type = 'settle'").Scan(&n))
+		requested := func() (n int64) {
+			list, err := ops.New(s.c).Tasks().List(t.Context(), "settle")
+			if s.must(err); list[0].RequestedTotal != nil {
+				n = *list[0].RequestedTotal
+			}
 			return n
 		}
 		s.file("  settle: {queues: 6, execute_number: 10}\n")
@@ -290,7 +293,7 @@ func TestTaskApplyAfterASplit(t *testing.T) {
 	if out, stderr, code := s.try("task set push queues=3"); code != 2 || !strings.Contains(out, "then 2 rows are removed,") || !strings.Contains(stderr, "remove 2 queues of push: not confirmed") {
 		t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, out)
 	}
-	s.exec(`UPDATE schedule_task_running SET resizing = '{"0":1,"1":1,"3":1,"5":1,"7":1}' WHERE task_type = 'push'`)
+	s.exec(`UPDATE schedule_task_running SET queue_changes = '{"0":1,"1":1,"3":1,"5":1,"7":1}' WHERE task_type = 'push'`)
 	s.wantOutput("task set push queues=6 --dry-run", `This withdraws the requests to split or merge 5 queues\.`)
 	s.wantOutput("task set push queues=2", `This withdraws the change to 1 queue, which is under way\.\nQueues that were split are merged again\.`)
 	if n := count(t, s.c.DB(), "schedule_queue WHERE task_type = 'push'"); n != 2 {

@@ -49,5 +49,5 @@ func TestTaskWait(t *testing.T) {
 	s.must(s.c.Roster().Server("settle", web2).Leave(t.Context(), nil, restarts))
 	left("settle", "2 queues reserved for a restarting worker")
 	s.run("task set settle queues=5")
-	left("settle", "2 queues to move, 5 queues instead of 4 when all workers have drained")
+	left("settle", "5 queues instead of 4 when all workers have drained")
 }

@@ -57,7 +57,7 @@ func (s *scene) readRoster(ctx context.Context) (r Roster, err error) {
 	defer tx.Rollback() // it has only read
 	var n int
 	err = tx.QueryRowContext(ctx, bind(s.c, `SELECT COUNT(*) FROM schedule_task_running WHERE task_type = ?
-		AND planned_version = membership_version AND resizing IS NULL
+		AND planned_version = membership_version AND queue_changes IS NULL
 		AND skipped IS NULL AND reserved_until IS NULL`), taskType).Scan(&n)
 	if err != nil {
 		return r, err

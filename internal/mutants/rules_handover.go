@@ -99,9 +99,45 @@ var handoverMutants = []mutant{
 		"TestDataItemsChangeIsLost",
 	},
 	{
-		"N1", "the number of queues changes without the barrier",
-		"FinishRepartition", "busy > 0 || ",
-		"busy < 0 || ",
+		"N1", "the number of queues changes while a queue has an owner",
+		"makeFree", "if ids[i] = q.ID; q.Owner != \"\" && !c.kept[q.ID] {",
+		"if ids[i] = q.ID; id != allQueues && q.Owner != \"\" && !c.kept[q.ID] {",
+		"TestConformance",
+	},
+	{
+		"N1", "another server gets a queue that was given up for another number",
+		"keepsFree", "c.Queues() > 0 || ",
+		"",
+		"TestConformance",
+	},
+	{
+		"N1", "an owner goes on with its queues although another number is requested",
+		"MarkChanging", "v.Changes.Queues() > 0 || ",
+		"",
+		"TestConformance",
+	},
+	{
+		"N1", "a queue is given up under an old epoch",
+		"giveUp", "if q.Owner != c.actor || q.Epoch != wanted[q.ID] {",
+		"if q.Owner != c.actor {",
+		"TestConformance",
+	},
+	{
+		"N1", "the owners do not learn of a request that was written by hand",
+		"repairChanges", "return l.queuesChangedForAll(ctx)",
+		"return nil",
+		"TestConformance",
+	},
+	{
+		"N1", "a change waits for a transaction that holds a row",
+		"makeFree", "if len(free) < len(ids) {",
+		"if len(free) < 0 {",
+		"TestConformance",
+	},
+	{
+		"H8", "a queue is given up under an epoch of a lost history",
+		"giveUp", "&& !c.isLow(q.Epoch) {",
+		"{",
 		"TestConformance",
 	},
 	{
@@ -153,12 +189,6 @@ var handoverMutants = []mutant{
 		"TestConformance",
 	},
 	{
-		"N3", "a queue is split under an old epoch",
-		"splitDrained", " || own.Epoch != q.Epoch",
-		"",
-		"TestConformance",
-	},
-	{
 		"N3", "a part begins a division of its own",
 		"splitQueue", "insertQueueRows(ctx, l, parts, q.Division,",
 		"insertQueueRows(ctx, l, parts, newDivision(),",
@@ -177,15 +207,15 @@ var handoverMutants = []mutant{
 		"TestConformance",
 	},
 	{
-		"N2", "a queue is given up under any epoch",
-		"finishChange", "`+ofOwner, s.ofOwner(q)...)",
-		"`+ofTask+` AND queue_id = ? AND cur_server = ?`, s.taskType, s.roster.OwnSign, q.ID, s.uuid)",
+		"N2", "a server gives up the queue of another one",
+		"giveUp", "if q.Owner != c.actor || q.Epoch != wanted[q.ID] {",
+		"if q.Epoch != wanted[q.ID] {",
 		"TestConformance",
 	},
 	{
 		"L5", "a split that skips a row is due at each heartbeat",
-		"changeFree", "l.noteSkipped(ctx)",
-		"l.membershipChanged(ctx)",
+		"makeFree", "c.noteSkipped(ctx)",
+		"c.membershipChanged(ctx)",
 		"TestConformance/postgres.*",
 	},
 	{
@@ -202,14 +232,14 @@ var handoverMutants = []mutant{
 	},
 	{
 		"N3", "a queue merges while another one has an owner",
-		"changeFree", "if ids[i] = q.ID; q.Owner != \"\" {",
-		"if ids[i] = q.ID; i == 0 && q.Owner != \"\" {",
+		"makeFree", "if ids[i] = q.ID; q.Owner != \"\" && !c.kept[q.ID] {",
+		"if ids[i] = q.ID; i == 0 && q.Owner != \"\" && !c.kept[q.ID] {",
 		"TestConformance",
 	},
 	{
-		"N3", "a queue that waits to merge stays idle after a barrier",
-		"Repartition", "err == nil && resizes {",
-		"err != nil && resizes {",
+		"N1", "a queue that was given up stays idle after a withdrawal",
+		"queuesChanged", "plan_version = plan_version + 1, membership_version = membership_version + 1`",
+		"plan_version = plan_version + 1`",
 		"TestConformance",
 	},
 	{
@@ -232,8 +262,8 @@ var handoverMutants = []mutant{
 	},
 	{
 		"N3", "a run that waits for a split is due all the time",
-		"readState", "AND k.resizing IS NULL ",
-		"",
+		"readState", "NOT k.paused AND NOT `+roster.DividesAnew(\"k\")+` AND",
+		"NOT k.paused AND",
 		"TestConformance",
 	},
 	{
@@ -250,8 +280,8 @@ var handoverMutants = []mutant{
 	},
 	{
 		"N3", "a queue is split although the task type is not splittable any more",
-		"splitDrained", "refused != nil || ",
-		"refused == errNoQueue || ",
+		"unfit", "case c.refused != nil:",
+		"case c.refused == errNoQueue:",
 		"TestConformance",
 	},
 	{
@@ -280,8 +310,8 @@ var handoverMutants = []mutant{
 	},
 	{
 		"N1", "another number of queues loses the cursors of a data database",
-		"mustHaveNoCursors", "if refused != nil {",
-		"if refused != nil && n > 0 {",
+		"mustHaveNoCursors", "d.keepsCursors); refused != nil {",
+		"d.keepsCursors); refused != nil {\n\t\treturn nil, err\n\t}\n\tif refused != nil {",
 		"TestConformance/.*/N3_suit",
 	},
 	{
@@ -292,8 +322,8 @@ var handoverMutants = []mutant{
 	},
 	{
 		"N3", "a server drains all queues that are to be split at once",
-		"MarkChanging", "q.Changing = slices.Contains(v.Removing, q.ID)",
-		"q.Changing = slices.Contains(v.Removing, q.ID) || v.Resizing[q.ID] > 0",
+		"MarkChanging", "v.Changes.Removes(q.ID)",
+		"v.Changes.Removes(q.ID) || v.Changes.Total(q.ID) > 0",
 		"TestConformance",
 	},
 	{
@@ -460,14 +490,14 @@ var handoverMutants = []mutant{
 	},
 	{
 		"N1", "no request is withdrawn once a queue has a cursor",
-		"Repartition", "} else if err := mustHaveNoCursors(ctx, l); err != nil {",
-		"}\n\t\tif err := mustHaveNoCursors(ctx, l); err != nil {",
+		"Repartition", "if l.Changes = (Changes{}); !same && (len(was) == 0 || total != least) {",
+		"if r, err := mustHaveNoCursors(ctx, l); err != nil || r != nil {\n\t\t\treturn cmp.Or(err, r)\n\t\t}\n\t\tif l.Changes = (Changes{}); !same && (len(was) == 0 || total != least) {",
 		"TestConformance/.*/repartition_cursors",
 	},
 	{
 		"N1", "the event of a withdrawal says that the present number was requested",
-		"Repartition", "\t\tcase requested != nil:\n",
-		"\t\tcase total > 0:\n",
+		"repartitionReason", "case now.Queues() > 0:\n",
+		"case now.Queues() >= 0:\n",
 		"TestConformance/.*/repartition_cursors",
 	},
 	{
@@ -478,14 +508,14 @@ var handoverMutants = []mutant{
 	},
 	{
 		"N1", "a requested barrier cannot be withdrawn once a queue was split",
-		"Repartition", "(l.RequestedTotal > 0 || resizes) && total == least",
-		"resizes && total == least",
+		"Repartition", "(len(was) == 0 || total != least)",
+		"(len(was.Totals()) == 0 || total != least)",
 		"TestConformance/.*/N3_requests",
 	},
 	{
 		"N3", "merges cannot be withdrawn once a queue was split",
-		"Repartition", "(l.RequestedTotal > 0 || resizes) && total == least",
-		"l.RequestedTotal > 0 && total == least",
+		"Repartition", "(len(was) == 0 || total != least)",
+		"(was.Queues() == 0 || total != least)",
 		"TestConformance/.*/N3_requests",
 	},
 	{

@@ -310,8 +310,8 @@ var serverMutants = []mutant{
 	},
 	{
 		"S13", "the number of queues changes to any number that the row has",
-		"numberedQueues", "case !validTotal(l.RequestedTotal):",
-		"case l.RequestedTotal > 1_000_000:",
+		"Queues", "validTotal(total) {",
+		"total != 0 {",
 		"TestConformanceWithoutConstraints",
 	},
 	{

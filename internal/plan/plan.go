@@ -15,8 +15,8 @@ type Queue struct {
 	Owner     string // cur_server
 	Requester string // req_server: the server to which the owner hands the queue over
 	Epoch     int64
-	// Removing marks a queue that an operator removes (N2). It is not assigned any more and counts in no quota. A live
-	// owner keeps it until it has drained it. A dead owner loses it, and no other server gets it.
+	// Removing marks a queue that is given up for a change (N1, N2, N3). It is not assigned any more and counts in no
+	// quota. A live owner keeps it until it has drained it. A dead owner loses it, and no other server gets it.
 	Removing bool
 	// ReservedFor is the name of the server for which the queue is reserved while it has no owner (P13). Empty means
 	// that it is not, or not any more.

@@ -13,7 +13,7 @@ type Rule int
 // The rules.
 const (
 	Stays           Rule = iota // no rule: the queue stays with its owner
-	Removed                     // the queue is removed (N2)
+	Removed                     // the queue is given up for a change (N1, N2, N3)
 	Unowned                     // the queue has no live owner (P5)
 	Ineligible                  // the server is paused, drains or leaves (P7)
 	Require                     // the server lacks a label that the task type requires (P14)
@@ -33,7 +33,7 @@ const (
 // ruleTexts has the name of each rule and why it moves a queue away from its owner.
 var ruleTexts = [...]struct{ name, move string }{
 	Stays:           {"", ""},
-	Removed:         {"removed", "it is removed"},
+	Removed:         {"removed", "it waits for a change"},
 	Unowned:         {"owner", "it has no live owner"},
 	Ineligible:      {"state", "its owner is paused, drains or leaves"},
 	Require:         {"require", "its owner lacks a label of require"},

@@ -93,10 +93,9 @@
 // (S1). Its reply carries version numbers and counts. A server reads more only if one of them has changed. What one
 // option needs of the reply is a field of [HeartbeatReply], whose type states the columns in the option's file.
 //
-// An operator's request is written where no server's transaction delays it. A pause, another number of queues and the
-// queues to be removed, split or merged are columns of the lock row. The state of a server is a column of its own row.
-// The servers learn of a request with their next heartbeats, drain, and carry it out: [Planner.FinishRepartition],
-// [Server.FinishChange].
+// An operator's request is written where no server's transaction delays it. A pause and the changes of queues that wait
+// are columns of the lock row. The state of a server is a column of its own row. The servers learn of a request with
+// their next heartbeats. [Changes] says how queues are removed, split and merged, and how their number changes.
 //
 // An option, such as shares of max_in_flight, is a file of its own with up to three things: the type of its field in
 // [HeartbeatReply], which states its columns; an extension (extension.go), which has its steps in a plan under the lock
@@ -124,8 +123,9 @@
 //	view.go queue_version.go release.go   what a server reads of its queues, and handing a queue over
 //	fence.go                              what an owner does under its epoch: fence, cursor, permit window
 //	server_operate.go                     operators: weight, pause, drain,
+//	change.go                             how queues are changed once they have no owner
 //	repartition.go queue.go               another number of queues, and named queues
-//	resize.go split.go backlog.go         requests to split and merge queues, and how that is done
+//	resize.go split.go backlog.go         requests to split and merge queues, and what that does
 //	suit.go                               what the dealers of servers rule out
 //
 // Options, in the order of extension.go:

@@ -28,7 +28,7 @@ const (
 	EventRepartitioned = "REPARTITIONED" // the number of queues has changed
 
 	EventAdded    = "ADDED"    // a named queue was added
-	EventRemoving = "REMOVING" // a named queue is to be removed: its owner drains it
+	EventRemoving = "REMOVING" // a named queue is to be removed: its owner drains it; or the request was withdrawn
 	EventRemoved  = "REMOVED"  // a named queue was removed
 
 	EventResizing = "RESIZING" // a queue is to be split or merged: its owner drains it; or the request was withdrawn

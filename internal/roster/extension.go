@@ -33,6 +33,6 @@ type planStep func(context.Context, *planning) error
 func extensions() []extension {
 	return []extension{
 		validityExtension(), timesExtension(), epochExtension(), totalsExtension(), waitingExtension(), loadExtension(),
-		crashExtension(), removalExtension(), reservationExtension(), resizeExtension(), shareExtension(),
+		crashExtension(), reservationExtension(), changesExtension(), shareExtension(),
 	}
 }

@@ -33,9 +33,6 @@ type ServerReport struct {
 	// belongs to another process.
 	OldToken string
 
-	// DrainedPartition is the partition version for which the server has nothing in flight and starts nothing (N1).
-	// It is 0 if there is none.
-	DrainedPartition int64
 	// JudgeDeadInterval is the silence after which others may expire the server. Zero leaves what the row says.
 	JudgeDeadInterval time.Duration
 	// WatchingSince is the time since which the server has observed every heartbeat interval of the roster (S7). If
@@ -91,7 +88,6 @@ type leaseRow struct {
 	OldToken  sqldb.Key `db:"old_token"`
 	State     sqldb.Key `db:"next_state"`
 	Since     time.Time `db:"since"`
-	Drained   int64     `db:"drained"`
 	Read      int64     `db:"read_number"`
 	ReadSum   int64     `db:"queues_sum"`
 	JudgeDead int64     `db:"judge_dead"` // in milliseconds; 0 leaves what the row says
@@ -101,8 +97,8 @@ type leaseRow struct {
 func newLeaseRow(token string, s ServerReport) leaseRow {
 	return leaseRow{
 		ID: sqldb.Key(s.UUID), Token: sqldb.Key(token), OldToken: sqldb.Key(s.OldToken), State: sqldb.Key(s.State),
-		Since: s.WatchingSince, Drained: s.DrainedPartition,
-		Read: s.ReadVersion, ReadSum: s.ReadSum, JudgeDead: s.JudgeDeadInterval.Milliseconds(),
+		Since: s.WatchingSince,
+		Read:  s.ReadVersion, ReadSum: s.ReadSum, JudgeDead: s.JudgeDeadInterval.Milliseconds(),
 		Lowering: s.Lowering.row(),
 	}
 }
@@ -119,7 +115,7 @@ var renewLease = fmt.Sprintf(`beat_token = v.token,
 	beat_count = CASE WHEN beat_count < %d THEN beat_count + 1 ELSE 0 END,
 	watching_since = CASE WHEN heartbeat_time < {ago judge_dead_interval_ms / 2} THEN {now}
 		WHEN watching_since > v.since AND NOT watching_since > %s THEN watching_since ELSE v.since END,
-	heartbeat_time = {now}, drained_partition = v.drained, read_version = v.read_number, read_sum = v.queues_sum,
+	heartbeat_time = {now}, read_version = v.read_number, read_sum = v.queues_sum,
 	judge_dead_interval_ms = CASE WHEN v.judge_dead > 0 THEN v.judge_dead ELSE judge_dead_interval_ms END,
 	state = CASE WHEN `+keptStates+` THEN state ELSE v.next_state END, `, mostBeats, soon(ClockSlack)) + lowerShare
 
@@ -157,12 +153,11 @@ type HeartbeatReply struct {
 	// unknown: the server then reads its queues.
 	QueueVersion int64
 
-	Watch       WatchReply
-	Repartition RepartitionReply
-	History     HistoryReply
-	Items       ItemsReply
-	Share       ShareReply
-	Runs        RunsReply
+	Watch   WatchReply
+	History HistoryReply
+	Items   ItemsReply
+	Share   ShareReply
+	Runs    RunsReply
 }
 
 // coreColumns returns the columns of the fields of HeartbeatReply that belong to no option.

@@ -136,7 +136,7 @@ func TestHeartbeatTextDoesNotGrow(t *testing.T) {
 		for i, n := range []int{1, 100} {
 			b := roster.Heartbeat{Token: "x", Servers: make([]roster.ServerReport, n)}
 			b.Servers[n-1] = roster.ServerReport{
-				UUID: "a", TaskType: "settle", InRuns: true, DrainedPartition: 1, JudgeDeadInterval: time.Second,
+				UUID: "a", TaskType: "settle", InRuns: true, JudgeDeadInterval: time.Second,
 				Lowering: roster.InFlightLowering{To: 1, Version: 1},
 			}
 			update, query, err := b.Texts(d)

@@ -86,7 +86,7 @@ func (m *Memory) Note(v View, uuid string) {
 }
 
 // Released remembers that the database has acknowledged the release of a queue that the server owned under this epoch,
-// or that the server has given up or split the queue (FinishChange).
+// or that the server has given up or split the queue ([Server.GiveUp]).
 func (m *Memory) Released(h Handover) {
 	m.queues[h.QueueID] = Ownership{Owner: h.Requester, Epoch: h.Epoch + 1}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -22,8 +21,7 @@ func IsUnreadable(err error) bool {
 // validityExtension reports values that no server can work with (S13).
 func validityExtension() extension { return extension{repair: reportInvalid} }
 
-// reportInvalid reports invalid values. It withdraws a request for an invalid number of queues, which would keep the
-// task type from working.
+// reportInvalid reports invalid values.
 func reportInvalid(ctx context.Context, p Planner) error {
 	list, err := p.InvalidValues(ctx)
 	if err != nil {
@@ -32,16 +30,7 @@ func reportInvalid(ctx context.Context, p Planner) error {
 	for _, v := range list {
 		p.roster.OnInvalid(ctx, p.taskType, v)
 	}
-	if !slices.ContainsFunc(list, func(v InvalidValue) bool { return v.Column == "requested_total" }) {
-		return nil
-	}
-	return p.roster.UnderLock(ctx, p.taskType, func(ctx context.Context, l *LockTx) error {
-		_, err := numberedQueues(ctx, l)
-		if err == nil { // an operator has corrected it meanwhile
-			return nil
-		}
-		return withdrawRepartition(ctx, l, p.actor, err)
-	})
+	return nil
 }
 
 // InvalidValue is a value in a row of the roster that no server can work with. The CHECK constraints of the tables
@@ -77,23 +66,24 @@ func (p Planner) InvalidValues(ctx context.Context) (list []InvalidValue, err er
 			return nil, fmt.Errorf("look for invalid values in %s: %w", t.name, err)
 		}
 	}
-	type lists struct{ Removing, Skipped, Resizing string }
-	row, _, err := sqldb.Record[lists](ctx, p.roster.DB, `SELECT removing, skipped, resizing FROM schedule_task_running
+	type texts struct{ Skipped, Changes string }
+	row, _, err := sqldb.Record[texts](ctx, p.roster.DB, `SELECT skipped, queue_changes FROM schedule_task_running
 		WHERE `+ofTask, p.taskType, p.roster.OwnSign)
 	if err != nil {
-		return nil, fmt.Errorf("read the lists of queues in the lock row: %w", err)
+		return nil, fmt.Errorf("read the JSON of the lock row: %w", err)
 	}
-	for _, column := range []struct{ name, value string }{{"removing", row.Removing}, {"skipped", row.Skipped}} {
-		if column.value != "" && json.Unmarshal([]byte(column.value), new([]string)) != nil {
+	for _, column := range []struct {
+		name, value, rule string
+		into              any
+	}{
+		{"skipped", row.Skipped, "be a JSON list of queue ids", &[]string{}},
+		{"queue_changes", row.Changes, `be a JSON object of numbers, or "remove", by queue ids`, &Changes{}},
+	} {
+		if column.value != "" && json.Unmarshal([]byte(column.value), column.into) != nil {
 			list = append(list, InvalidValue{
-				"schedule_task_running", p.roster.OwnSign, column.name, valueStart(column.value), "be a JSON list of queue ids",
+				"schedule_task_running", p.roster.OwnSign, column.name, valueStart(column.value), column.rule,
 			})
 		}
-	}
-	if text := row.Resizing; text != "" && json.Unmarshal([]byte(text), &map[string]int{}) != nil {
-		list = append(list, InvalidValue{
-			"schedule_task_running", p.roster.OwnSign, "resizing", valueStart(text), "be a JSON object of numbers by queue ids",
-		})
 	}
 	return list, nil
 }

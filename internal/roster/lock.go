@@ -3,7 +3,6 @@ package roster
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -97,20 +96,19 @@ func (r *Roster) InsertLockRow(ctx context.Context, taskType string) error {
 }
 
 // RebuildLockRow fills in a new lock row from the queues, if there are any, and reports whether it did. The old row was
-// deleted by hand. Epochs (H6), plan versions (S2) and partition versions (N1, X6) go on above all that the tables
-// still have. A pause, a removal that was under way and a request for another number of queues are lost.
+// deleted by hand. Epochs (H6), plan versions (S2) and partition versions (X6) go on above all that the tables still
+// have. A pause and the changes that waited are lost.
 func RebuildLockRow(ctx context.Context, l *LockTx) (rebuilt bool, err error) {
 	type highest struct {
-		Queues                         int
-		Plan, Epoch, Partition, Failed int64
+		Queues                 int
+		Plan, Epoch, Partition int64
 	}
 	high, err := sqldb.Value[highest](ctx, sqldb.Strict{Eacher: l}, `SELECT
 		(SELECT COUNT(*) FROM schedule_queue WHERE `+ofTask+`),
 		(SELECT COALESCE(MAX(plan_version), 0) FROM schedule_queue WHERE `+ofTask+`),
 		(SELECT COALESCE(MAX(epoch), 0) FROM schedule_event WHERE `+ofTask+`),
-		(SELECT COALESCE(MAX(drained_partition), 0) FROM schedule_server WHERE `+ofTask+`),
 		(SELECT COALESCE(MAX(partition_version) + 1, 0) FROM schedule_failed_item WHERE `+ofTask+`)`,
-		slices.Repeat([]any{l.TaskType, l.OwnSign}, 5)...)
+		slices.Repeat([]any{l.TaskType, l.OwnSign}, 4)...)
 	if err != nil || high.Queues == 0 {
 		return false, sqldb.Wrap(err, "rebuild the lock row: read the highest versions")
 	}
@@ -119,7 +117,7 @@ func RebuildLockRow(ctx context.Context, l *LockTx) (rebuilt bool, err error) {
 	}
 	l.EpochHigh = max(l.EpochHigh, high.Epoch)
 	l.QueueTotal, l.versions.plan = high.Queues, max(l.versions.plan, high.Plan)
-	l.versions.partition = max(l.versions.partition, high.Partition, high.Failed)
+	l.versions.partition = max(l.versions.partition, high.Partition)
 	err = l.setLockRow(ctx, `queue_total = ?, epoch_high = ?, plan_version = ?, partition_version = ?,
 		membership_version = membership_version + 1`, l.QueueTotal, l.EpochHigh, l.versions.plan, l.versions.partition)
 	if err == nil {
@@ -135,15 +133,13 @@ type LockTx struct {
 	TaskType string
 	OwnSign  string
 
-	Now            time.Time // by the database's clock: no other clock decides about other servers (L2)
-	QueueTotal     int
-	RequestedTotal int   // 0 if no other number of queues is requested
-	EpochHigh      int64 // no deleted queue had a higher epoch (H6)
-	versions       versions
-	epochFloor     int64          // plans raise the epochs of all queues above it (H8)
-	floorToReach   int64          // the one of the environment
-	removing       sqldb.List     // queues that get no new owner and are deleted when they are drained (N2)
-	Resizing       sqldb.Map[int] // queues to split or merge when they are drained, with their new totals (N3)
+	Now          time.Time // by the database's clock: no other clock decides about other servers (L2)
+	QueueTotal   int
+	Changes      Changes // that wait until the queues have no owner (N1, N2, N3)
+	EpochHigh    int64   // no deleted queue had a higher epoch (H6)
+	versions     versions
+	epochFloor   int64 // plans raise the epochs of all queues above it (H8)
+	floorToReach int64 // the one of the environment
 
 	plannerVersion int // of this program (P11)
 
@@ -189,17 +185,16 @@ func (l *LockTx) lock(ctx context.Context) error {
 		return err
 	}
 	v := &l.versions
-	err := l.QueryRow(ctx, `SELECT {now}, queue_total, COALESCE(requested_total, 0), partition_version, membership_version,
-		planned_version, plan_version, epoch_high, item_version, removing, resizing, epoch_floor,
+	err := l.QueryRow(ctx, `SELECT {now}, queue_total, queue_changes, partition_version, membership_version,
+		planned_version, plan_version, epoch_high, item_version, epoch_floor,
 		`+environmentFloor("schedule_task_running")+`,
 		CASE WHEN `+planDue("schedule_task_running")+` THEN 1 ELSE 0 END,
 		CASE WHEN skipped IS NULL THEN 0 ELSE 1 END, skipped,
 		CASE WHEN reserved_until IS NULL THEN 0 ELSE 1 END, load_moves_until
 		FROM schedule_task_running WHERE `+ofTask, l.TaskType, l.OwnSign).
-		Scan((*sqldb.Instant)(&l.Now), &l.QueueTotal, &l.RequestedTotal, &v.partition, &v.membership, &v.planned, &v.plan,
-			&l.EpochHigh, &v.item, &l.removing, &l.Resizing, &l.epochFloor, &l.floorToReach,
+		Scan((*sqldb.Instant)(&l.Now), &l.QueueTotal, &l.Changes, &v.partition, &v.membership, &v.planned, &v.plan,
+			&l.EpochHigh, &v.item, &l.epochFloor, &l.floorToReach,
 			&v.planDue, &v.skipped, &v.toMove, &v.reserved, (*sqldb.Instant)(&l.loadMovesUntil))
-	maps.DeleteFunc(l.Resizing, func(_ string, total int) bool { return total < 1 }) // an edit by hand
 	return sqldb.Wrap(err, "read the lock row")
 }
 
@@ -283,7 +278,7 @@ func (l *LockTx) lineCondition(condition string) (string, []any) {
 // versions are the counters in the lock row. A server learns them with its heartbeat. It reads or plans only if one of
 // them has changed (S2, S3).
 type versions struct {
-	partition  int64 // rises when an operator adds or removes queues, or requests another number of them (X6)
+	partition  int64 // rises when a queue is added, and when a change of queues is requested, withdrawn or made (X6)
 	membership int64 // rises when a server or queue comes, goes or changes its state: a plan is due
 	planned    int64 // the membership of the last plan
 	plan       int64 // rises with each change of an owner or requester
@@ -317,19 +312,17 @@ func (l *LockTx) planChanged(ctx context.Context) error {
 	return l.setLockRow(ctx, `plan_version = plan_version + 1`)
 }
 
-// queuesChanged writes what is known of the queues to the lock row, with more queues than before, and makes the servers
-// read their queues and plan again. If there are more or fewer, an item may have another queue than before (X6).
+// queuesChanged writes what is known of the queues and of their changes to the lock row, with more queues than before,
+// and makes the servers read their queues and plan again. An item may have another queue than before (X6).
 func (l *LockTx) queuesChanged(ctx context.Context, more int) error {
 	l.QueueTotal += more
 	l.versions.plan++
 	l.versions.membership++
-	if more != 0 {
-		l.versions.partition++
-	}
+	l.versions.partition++
 	if err := l.queuesChangedForAll(ctx); err != nil {
 		return err
 	}
-	return l.setLockRow(ctx, `queue_total = ?, epoch_high = ?, removing = ?, resizing = ?, partition_version = ?,
+	return l.setLockRow(ctx, `queue_total = ?, epoch_high = ?, queue_changes = ?, partition_version = ?,
 		plan_version = plan_version + 1, membership_version = membership_version + 1`,
-		l.QueueTotal, l.EpochHigh, l.removing, l.resizingColumn(), l.versions.partition)
+		l.QueueTotal, l.EpochHigh, l.Changes, l.versions.partition)
 }

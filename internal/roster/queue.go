@@ -38,7 +38,7 @@ func (l *LockTx) NamedQueues(ctx context.Context) (queues []NamedQueue, err erro
 	numbered := true
 	for i := range queues {
 		q := &queues[i]
-		q.Removing = slices.Contains(l.removing, q.ID)
+		q.Removing = l.Changes.Removes(q.ID)
 		numbered = numbered && q.Total > 0
 	}
 	if err == nil && numbered {
@@ -168,7 +168,7 @@ func (o Operator) AddQueue(ctx context.Context, taskType, queueID, parameter str
 
 // addQueue inserts the row of a queue.
 func addQueue(ctx context.Context, l *LockTx, q QueueRow, division, actor string) error {
-	cancelRemoval(l, q.ID) // the id is still listed, and has its pin, if the row was deleted by hand
+	delete(l.Changes, q.ID) // the removal still waits, and the id has its pin, if the row was deleted by hand
 	if err := deleteLostSettings(ctx, l); err != nil {
 		return err
 	}
@@ -187,18 +187,13 @@ func keepQueue(ctx context.Context, l *LockTx, q NamedQueue, actor string) error
 	if !q.Removing {
 		return errors.New("there is a queue of that name")
 	}
-	cancelRemoval(l, q.ID)
+	delete(l.Changes, q.ID)
 	if err := l.queuesChanged(ctx, 0); err != nil {
 		return err
 	}
 	return l.Record(ctx, Event{
 		Kind: EventAdded, queue: q.ID, epoch: q.Epoch, Actor: actor, Reason: "the removal was withdrawn",
 	})
-}
-
-// cancelRemoval takes the id off the list of queues to be removed.
-func cancelRemoval(l *LockTx, queueID string) {
-	l.removing = slices.DeleteFunc(l.removing, func(id string) bool { return id == queueID })
 }
 
 // RemoveQueue removes a named queue (N2). Its owner first drains it; then the row is deleted. Without an owner it is
@@ -225,9 +220,9 @@ func (o Operator) RemoveQueue(ctx context.Context, taskType, queueID string) err
 	return sqldb.Prefix(err, "remove queue %q of", queueID)
 }
 
-// removeQueue adds the id to the list of queues to be removed.
+// removeQueue requests the removal of a queue.
 func removeQueue(ctx context.Context, l *LockTx, q NamedQueue, actor string) error {
-	l.removing = append(l.removing, q.ID)
+	l.Changes[q.ID] = Remove
 	if err := l.queuesChanged(ctx, 0); err != nil {
 		return err
 	}
@@ -235,115 +230,30 @@ func removeQueue(ctx context.Context, l *LockTx, q NamedQueue, actor string) err
 	if err := l.Record(ctx, removing); err != nil {
 		return err
 	}
-	return deleteRemovedQueues(ctx, l, actor)
-}
-
-// FinishChange changes a queue that is to be removed (N2), split or merged (N3) and that this server has drained. It
-// reports whether it did: it does not if the request was withdrawn. given then says who got the queue under the next
-// epoch, for Memory.Released: the server itself after a split, and otherwise nobody. Whatever the reply, the server
-// must not work the queue again under the old epoch: to keep it, it calls Retake (H3).
-func (s Server) FinishChange(ctx context.Context, queueID string, epoch int64) (given Handover, done bool, err error) {
-	err = s.roster.UnderLock(ctx, s.taskType, func(ctx context.Context, l *LockTx) (err error) {
-		given = Handover{QueueID: queueID, Epoch: epoch}
-		done, err = finishChange(ctx, l, s, &given)
-		return err
-	})
-	return given, done && err == nil, sqldb.Prefix(err, "change queue %q of", queueID)
-}
-
-func finishChange(ctx context.Context, l *LockTx, s Server, given *Handover) (done bool, err error) {
-	q := QueueEpoch{given.QueueID, given.Epoch}
-	_, resizes := l.Resizing[q.ID]
-	if !resizes && !slices.Contains(l.removing, q.ID) {
-		return false, nil
-	}
-	if free, err := lockQueueRows(ctx, l, []string{q.ID}); err != nil || !free[q.ID] {
-		return false, err
-	}
-	if resizes {
-		if l.isLow(q.Epoch) {
-			return false, nil // a plan raises the epoch first (H8)
-		}
-		if done, err = splitDrained(ctx, l, s, q); done || err != nil {
-			given.Requester = s.uuid
-			return done, planNow(ctx, l, s, err)
-		}
-	}
-	n, err := l.Exec(ctx, `UPDATE schedule_queue SET cur_server = NULL, cur_since = NULL, req_server = NULL,
-		req_since = NULL, epoch = epoch + 1, gmt_modified = {now} WHERE `+ofOwner, s.ofOwner(q)...)
-	if err != nil || n == 0 {
-		return false, err
-	}
-	if err := l.queuesChangedForAll(ctx); err != nil { // also for a server that had requested it
-		return false, err
-	}
-	if !resizes {
-		return true, deleteRemovedQueues(ctx, l, s.uuid)
-	}
-	if err := l.Record(ctx, Event{
-		Kind: EventUnassigned, queue: q.ID, from: s.uuid, epoch: q.Epoch + 1, Actor: s.uuid, Reason: "it is to merge",
-	}); err != nil {
-		return false, err
-	}
-	changed, err := resizeFreeQueues(ctx, l, s.uuid)
-	if !changed {
-		return true, err
-	}
-	return true, planNow(ctx, l, s, err)
-}
-
-// planNow gives owners to the queues that have none after a change of queues.
-func planNow(ctx context.Context, l *LockTx, s Server, err error) error {
-	if err == nil {
-		_, err = rebalance(ctx, l, rebalancing{actor: s.uuid})
-	}
+	_, _, err := makeChanges(ctx, l, actor)
 	return err
 }
 
-// removalExtension deletes the queues that are to be removed and have lost their owner (N2).
-func removalExtension() extension {
-	return extension{after: func(ctx context.Context, p *planning) error { return deleteRemovedQueues(ctx, p.l, p.actor) }}
-}
-
-// deleteRemovedQueues deletes the queues that are to be removed and have no owner. It records how high their epochs
-// were: a queue that is added again under the same name starts above them (H6).
-func deleteRemovedQueues(ctx context.Context, l *LockTx, actor string) error {
-	var gone []Event
-	for _, id := range l.removing {
-		epoch, found, err := sqldb.Record[int64](ctx, l, `SELECT epoch FROM schedule_queue
-			WHERE `+ofTask+` AND queue_id = ? AND cur_server IS NULL`, l.TaskType, l.OwnSign, id)
-		if err != nil {
+// removeFree deletes a queue without an owner, whose row is locked. It records how high its epoch was: a queue that is
+// added again under the same name starts above it (H6).
+func removeFree(ctx context.Context, l *LockTx, q sizedQueue, actor string) error {
+	for _, table := range []string{"schedule_queue", "schedule_backlog"} {
+		if err := l.deleteRows(ctx, table, `queue_id = ?`, q.ID); err != nil {
 			return err
 		}
-		if !found {
-			continue // its owner still drains it
-		}
-		for _, table := range []string{"schedule_queue", "schedule_backlog"} {
-			if err := l.deleteRows(ctx, table, `queue_id = ?`, id); err != nil {
-				return err
-			}
-		}
-		gone = append(gone, Event{Kind: EventRemoved, queue: id, epoch: epoch, Actor: actor})
-		l.EpochHigh = max(l.EpochHigh, epoch)
 	}
-	if len(gone) == 0 {
-		return nil
-	}
-	l.removing = slices.DeleteFunc(l.removing, func(id string) bool {
-		return slices.ContainsFunc(gone, func(e Event) bool { return e.queue == id })
-	})
-	if err := l.queuesChanged(ctx, -len(gone)); err != nil {
+	delete(l.Changes, q.ID)
+	l.EpochHigh = max(l.EpochHigh, q.Epoch)
+	if err := l.queuesChanged(ctx, -1); err != nil {
 		return err
 	}
 	if err := deleteLostSettings(ctx, l); err != nil {
 		return err
 	}
-	for _, e := range gone {
-		if err := l.queuesRemoved(ctx, l, "CANCELLED", "the queue was removed", []string{e.queue}); err != nil {
-			return err
-		}
+	if err := l.queuesRemoved(ctx, l, "CANCELLED", "the queue was removed", []string{q.ID}); err != nil {
+		return err
 	}
-	return l.Record(ctx, gone...)
+	return l.Record(ctx, Event{Kind: EventRemoved, queue: q.ID, epoch: q.Epoch, Actor: actor})
 }
 
 // deleteRows deletes the rows of the roster in a table under a condition.

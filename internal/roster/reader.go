@@ -3,7 +3,6 @@ package roster
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/dutyrota/rota/internal/plan"
@@ -17,7 +16,7 @@ type Reader struct {
 	taskType string
 	ownSign  string
 
-	// locked is the transaction under the lock row; nil without one. It knows the queues that are to be removed, and
+	// locked is the transaction under the lock row; nil without one. It knows the changes of queues that wait, and
 	// the time by which reservations end (P13): with the time that it read after the lock, the plan and the note of the
 	// next end agree. Without one that time is the clock of the statement.
 	locked *LockTx
@@ -75,35 +74,6 @@ func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
 		`+shareColumns+`, read_version, read_sum
 		FROM schedule_server WHERE `+ofTask+` ORDER BY register_time, uuid`, r.taskType, r.ownSign)
 	return servers, sqldb.Wrap(err, "read the workers")
-}
-
-// Removing returns the queues that are to be removed. A roster without a lock row has none.
-func (r Reader) Removing(ctx context.Context) (sqldb.List, error) {
-	c, err := r.changes(ctx)
-	return c.Removing, err
-}
-
-// queueChanges are the changes of queues that wait until the queues are drained.
-type queueChanges struct {
-	Removing sqldb.List     // the queues to be removed (N2)
-	Resizing sqldb.Map[int] // the queues to be split or merged, with their new totals (N3)
-}
-
-// keepsFree reports whether no server gets the queue before its change. A queue that is to merge stays with its owner
-// until that has drained it, and then waits for the others.
-func (c queueChanges) keepsFree(queueID, owner string, total int) bool {
-	merges := c.Resizing[queueID] > 0 && c.Resizing[queueID] < total
-	return slices.Contains(c.Removing, queueID) || merges && owner == ""
-}
-
-// changes returns the changes of queues that are due. A roster without a lock row has none.
-func (r Reader) changes(ctx context.Context) (c queueChanges, err error) {
-	if r.locked != nil {
-		return queueChanges{r.locked.removing, r.locked.Resizing}, nil
-	}
-	c, err = sqldb.Value[queueChanges](ctx, r, `SELECT removing, resizing FROM schedule_task_running WHERE `+ofTask,
-		r.taskType, r.ownSign)
-	return c, sqldb.Wrap(err, "read the queues to be removed, split or merged")
 }
 
 // PlanInput is the input of the planner.

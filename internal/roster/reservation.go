@@ -40,8 +40,7 @@ func CheckReturn(name string, within time.Duration) error {
 }
 
 // keep takes the owner from the queues of a LEAVING server, and reserves them. It leaves out what other servers have
-// requested, what operators remove, and the queues in forced. It reserves nothing while the task type is paused or gets
-// another number of queues.
+// requested, what operators change, and the queues in forced. It reserves nothing while the task type is paused.
 func (r Reservation) keep(ctx context.Context, l *LockTx, uuid string, forced []string) error {
 	if may, err := r.mayKeep(ctx, l); err != nil || !may {
 		return err
@@ -81,7 +80,7 @@ func (r Reservation) keep(ctx context.Context, l *LockTx, uuid string, forced []
 }
 
 func (r Reservation) mayKeep(ctx context.Context, l *LockTx) (may bool, err error) {
-	if r.Name == "" || r.Within <= 0 || l.RequestedTotal > 0 {
+	if r.Name == "" || r.Within <= 0 {
 		return false, nil
 	}
 	return sqldb.Value[bool](ctx, l, `SELECT CASE WHEN paused THEN 0 ELSE 1 END FROM schedule_task_running

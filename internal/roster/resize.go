@@ -24,8 +24,7 @@ const (
 // 8 becomes queues 3 and 11 of 16. A divisor merges it with the queues that have the other items: queues 3 and 11 of 16
 // become queue 3 of 8. The present total withdraws what was requested for the queue.
 //
-// The owner drains the queue and changes it with FinishChange; a queue without an owner changes at once. Each server
-// drains one queue at a time.
+// The owner drains the queue and gives it up (Changes). Each server drains one such queue at a time.
 func (o Operator) Resize(ctx context.Context, taskType, queueID string, total int) error {
 	err := o.resize(ctx, taskType, total, 0, func(q NamedQueue) bool { return q.ID == queueID })
 	return sqldb.Prefix(err, "give queue %s another total in", queueID)
@@ -58,7 +57,7 @@ func (o Operator) resize(ctx context.Context, taskType string, total int, seen i
 			if total == queues[id].Total {
 				continue // the withdrawal is all that was asked for
 			}
-			l.setResizing(id, total)
+			l.Changes[id] = Change(total)
 			events = append(events, Event{
 				Kind: EventResizing, queue: id, from: queues[id].Owner, epoch: queues[id].Epoch, Actor: o.actor,
 				Reason: fmt.Sprintf("the total %d was requested instead of %d", total, queues[id].Total),
@@ -68,14 +67,13 @@ func (o Operator) resize(ctx context.Context, taskType string, total int, seen i
 			return err
 		}
 		slices.SortFunc(events, func(a, b Event) int { return cmp.Compare(a.queue, b.queue) })
-		l.versions.partition++ // the servers read their queues again
 		if err := l.queuesChanged(ctx, 0); err != nil {
 			return err
 		}
 		if err := l.Record(ctx, events...); err != nil {
 			return err
 		}
-		_, err = resizeFreeQueues(ctx, l, o.actor)
+		_, _, err = makeChanges(ctx, l, o.actor)
 		return err
 	})
 }
@@ -109,8 +107,8 @@ func resizableQueues(ctx context.Context, l *LockTx) (sizedQueues, error) {
 	if _, err := l.NamedQueues(ctx); !errors.Is(err, ErrNumbered) {
 		return nil, cmp.Or(err, errors.New("the queues have names, which divide no items"))
 	}
-	if l.RequestedTotal > 0 {
-		return nil, fmt.Errorf("another number of queues is requested (%d): wait for it, or withdraw it", l.RequestedTotal)
+	if n := l.Changes.Queues(); n > 0 {
+		return nil, fmt.Errorf("another number of queues is requested (%d): wait for it, or withdraw it", n)
 	}
 	if refused, err := mustBeSplittable(ctx, l); err != nil || refused != nil {
 		return nil, cmp.Or(err, refused)
@@ -183,15 +181,15 @@ func (queues sizedQueues) requests(total int, asked func(NamedQueue) bool) (map[
 // withdraw takes earlier requests for the queues back, with all queues that were to merge with them.
 func (queues sizedQueues) withdraw(l *LockTx, requests map[string]int, actor string) (events []Event) {
 	for id := range requests {
-		total, found := l.Resizing[id]
-		if !found {
+		total := l.Changes.Total(id)
+		if total == 0 {
 			continue
 		}
 		for _, q := range queues.family(queues[id], total) {
-			if l.Resizing[q.ID] != total {
+			if l.Changes.Total(q.ID) != total {
 				continue
 			}
-			delete(l.Resizing, q.ID)
+			delete(l.Changes, q.ID)
 			events = append(events, Event{
 				Kind: EventResizing, queue: q.ID, from: q.Owner, epoch: q.Epoch, Actor: actor,
 				Reason: fmt.Sprintf("the request for the total %d was withdrawn", total),
@@ -203,11 +201,12 @@ func (queues sizedQueues) withdraw(l *LockTx, requests map[string]int, actor str
 
 // checkRequests returns an error if too many requests wait, or if queues cannot merge.
 func (queues sizedQueues) checkRequests(l *LockTx, requests map[string]int) error {
-	if len(l.Resizing) > MaxResizing {
-		return fmt.Errorf("at most %d queues may wait to be split or merged, not %d", MaxResizing, len(l.Resizing))
+	totals := l.Changes.Totals()
+	if len(totals) > MaxResizing {
+		return fmt.Errorf("at most %d queues may wait to be split or merged, not %d", MaxResizing, len(totals))
 	}
 	after := len(queues)
-	for id, total := range l.Resizing {
+	for id, total := range totals {
 		if q, found := queues[id]; found && total > q.Total {
 			after += total/q.Total - 1
 		}
@@ -278,20 +277,20 @@ func checkOpenRun(ctx context.Context, l *LockTx, requests map[string]int) error
 	return nil
 }
 
-// MarkChanging marks the queues that the server drains now to change them: all that are removed, and one that is split
-// or merged, so that the server goes on with its other queues. All servers take the latter in the same order, so that
-// those that merge are drained at about the same time. given are queues that the server has given up to be merged.
-// While one of them waits for the parts of another server, the server gives up no part of a later queue: it would have
-// no queue left before an item of the other server ends. The first queue of all is never later, so that servers do not
-// wait for each other.
+// MarkChanging marks the queues that the server drains now, to give them up: all if another number of queues is
+// requested, all that are removed, and one that is split or merged, so that the server goes on with its other queues.
+// All servers take the latter in the same order, so that those that merge are drained at about the same time. given
+// are queues that the server has given up to be merged. While one of them waits for the parts of another server, the
+// server gives up no part of a later queue: it would have no queue left before an item of the other server ends. The
+// first queue of all is never later, so that servers do not wait for each other.
 func (v View) MarkChanging(uuid string, given []ViewQueue) {
 	waiting := v.Waiting(uuid, given)
 	var next *ViewQueue
-	order := func(q *ViewQueue) int { return q.Index % v.Resizing[q.ID] }
+	order := func(q *ViewQueue) int { return q.Index % v.Changes.Total(q.ID) }
 	for i := range v.Queues {
 		q := &v.Queues[i]
-		q.Changing = slices.Contains(v.Removing, q.ID)
-		if q.Owner == uuid && v.Resizing[q.ID] > 0 && (next == nil || order(q) < order(next)) && !v.isLater(*q, waiting) {
+		q.Changing = v.Changes.Queues() > 0 || v.Changes.Removes(q.ID)
+		if q.Owner == uuid && v.Changes.Total(q.ID) > 0 && (next == nil || order(q) < order(next)) && !v.isLater(*q, waiting) {
 			next = q
 		}
 	}
@@ -304,7 +303,7 @@ func (v View) MarkChanging(uuid string, given []ViewQueue) {
 func (v View) Waiting(uuid string, given []ViewQueue) (list []ViewQueue) {
 	for _, q := range given {
 		owned := slices.ContainsFunc(v.Queues, func(o ViewQueue) bool { return o.ID == q.ID && o.Owner == uuid })
-		if total := v.Resizing[q.ID]; total > 0 && total < q.Total && !owned {
+		if total := v.Changes.Total(q.ID); total > 0 && total < q.Total && !owned {
 			q.Owner = ""
 			list = append(list, q)
 		}
@@ -314,33 +313,17 @@ func (v View) Waiting(uuid string, given []ViewQueue) (list []ViewQueue) {
 
 // isLater reports whether a queue is to merge with parts of other servers while a part of an earlier queue waits.
 func (v View) isLater(q ViewQueue, waiting []ViewQueue) bool {
-	total := v.Resizing[q.ID]
-	order := func(p ViewQueue) int { return p.Index % v.Resizing[p.ID] }
+	total := v.Changes.Total(q.ID)
+	order := func(p ViewQueue) int { return p.Index % v.Changes.Total(p.ID) }
 	if total >= q.Total || !slices.ContainsFunc(waiting, func(p ViewQueue) bool { return order(p) < order(q) }) {
 		return false
 	}
 	var family []sizedQueue
 	for _, p := range slices.Concat(waiting, v.Queues) {
-		if (p.Owner == q.Owner || p.Owner == "") && p.Total > 0 && v.Resizing[p.ID] == total && order(p) == order(q) {
+		if (p.Owner == q.Owner || p.Owner == "") && p.Total > 0 && v.Changes.Total(p.ID) == total && order(p) == order(q) {
 			family = append(family, sizedQueue{NamedQueue: NamedQueue{Index: p.Index, Total: p.Total}})
 		}
 	}
 	slices.SortFunc(family, func(a, b sizedQueue) int { return a.Index - b.Index })
 	return !whole(family, total)
-}
-
-// setResizing notes a request. queuesChanged writes it.
-func (l *LockTx) setResizing(id string, total int) {
-	if l.Resizing == nil {
-		l.Resizing = sqldb.Map[int]{}
-	}
-	l.Resizing[id] = total
-}
-
-// resizingColumn returns the value of the column `resizing`.
-func (l *LockTx) resizingColumn() any {
-	if len(l.Resizing) == 0 {
-		return nil
-	}
-	return l.Resizing
 }

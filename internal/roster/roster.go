@@ -59,7 +59,7 @@ type Server struct {
 // Server returns the server with the uuid. It reads nothing, and the server need not be registered.
 func (r *Roster) Server(taskType, uuid string) Server { return Server{r, taskType, uuid} }
 
-// Planner does what any server of a task type does for all of them: it rebalances, audits and finishes a repartition.
+// Planner does what any server of a task type does for all of them: it rebalances and audits.
 type Planner struct {
 	roster          *Roster
 	taskType, actor string

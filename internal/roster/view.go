@@ -16,9 +16,8 @@ type View struct {
 	PlanVersion      int64
 	PartitionVersion int64
 	QueueTotal       int
-	Removing         []string       // queues that are to be removed (N2)
-	Resizing         sqldb.Map[int] // queues that are to be split or merged, with their new totals (N3)
-	Queues           []ViewQueue    `db:"-"` // owned, or requested for this server; ordered by id
+	Changes          Changes     // of queues, that wait until these have no owner (N1, N2, N3)
+	Queues           []ViewQueue `db:"-"` // owned, or requested for this server; ordered by id
 }
 
 // View reads the queues that the server owns or that are requested for it, and the version of the plan that they
@@ -27,7 +26,7 @@ func (s Server) View(ctx context.Context, given ...ViewQueue) (View, error) {
 	// An index finds the queues by the uuid. The statement does not sort, and the UNION is not part of another
 	// SELECT: for either MariaDB would write the rows to a temporary file.
 	columns := `SELECT ` + queueVersionColumn("r.task_type", "r.own_sign", "?") + `,
-		r.plan_version, r.partition_version, r.queue_total, r.removing, r.resizing,
+		r.plan_version, r.partition_version, r.queue_total, r.queue_changes,
 		CASE WHEN q.task_type = r.task_type AND q.own_sign = r.own_sign THEN q.queue_id END,
 		COALESCE(q.queue_index, 0), COALESCE(q.queue_total, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0),
 		COALESCE(q.plan_version, 0),
@@ -105,8 +104,7 @@ type ViewQueue struct {
 	FailingSince time.Time
 	Division     string // of the items among the queues, for Fence.Raise
 	QueueLimits
-	// Changing says that the owner drains the queue and calls FinishChange: the queue is removed (N2), split or merged
-	// (N3).
+	// Changing says that the owner drains the queue and calls GiveUp: it waits for a change (N1, N2, N3).
 	Changing bool `db:"-"`
 }
 

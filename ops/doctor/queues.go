@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -226,12 +227,13 @@ func (d queueCheck) dividedKeys(ctx context.Context, task ops.TaskRecord) error 
 // removal of a queue waits for. queues is the number of queues as the settings have it.
 func (d queueCheck) pendingChanges(r rosterRows, queues int) {
 	if n := r.task.RequestedTotal; n != nil {
-		var busy []string
-		for _, s := range r.servers {
-			if s.DrainedPartition != r.task.Partition {
-				busy = append(busy, ops.ServerName(s.UUID))
+		owners := map[string]bool{}
+		for _, q := range r.queues {
+			if q.CurServer != nil {
+				owners[ops.ServerName(*q.CurServer)] = true
 			}
 		}
+		busy := slices.Sorted(maps.Keys(owners))
 		d.advise(condition.RepartitionWait, fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d", queues),
 			"%s instead of %d, as soon as every worker has drained; it waits for %s", human.Count(*n, "queue",
 				"queues"), r.task.QueueTotal, cmp.Or(human.First(busy, 5), "no worker"))

@@ -107,7 +107,8 @@ func (r rosterRows) failingServer(uuid string) bool {
 func (r rosterRows) waiting() iter.Seq2[string, []string] {
 	byReason := map[string][]string{}
 	for _, q := range r.queues {
-		if q.Status == "UNASSIGNED" && !isHung(q) {
+		changes := q.Resizing != nil || r.task.RequestedTotal != nil // it gets an owner when the others have none
+		if q.Status == "UNASSIGNED" && !isHung(q) && !changes {
 			reason := ""
 			if q.WaitsFor != nil {
 				reason = *q.WaitsFor

@@ -120,10 +120,8 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     own_sign           VARCHAR(50)  NOT NULL DEFAULT 'BASE', -- environment
     paused             BOOLEAN      NOT NULL DEFAULT FALSE,  -- the task type is paused in this environment
     queue_total        BIGINT       NOT NULL DEFAULT 0,      -- number of queues
-    requested_total    BIGINT       NULL,                    -- number of queues to change to once all servers have drained, or NULL
-    removing           MEDIUMTEXT   NULL,                    -- JSON list of the queues to delete once they are drained, or NULL
-    resizing           TEXT         NULL,                    -- JSON object of the queues to split or merge once they are drained, with their new queue_total, or NULL
-    partition_version  BIGINT       NOT NULL DEFAULT 1,      -- rises when queues are added or removed, and when another number of them is requested
+    queue_changes      MEDIUMTEXT   NULL,                    -- JSON object of the changes that wait until the queues have no owner, by queue: the queue_total that it gets, or "remove"; "all" is another number of queues; NULL: none
+    partition_version  BIGINT       NOT NULL DEFAULT 1,      -- rises when a queue is added, and when a change of the queues is requested, withdrawn or made
     membership_version BIGINT       NOT NULL DEFAULT 0,      -- rises with everything that the planner reads: servers, their states, queues, limits
     planned_version    BIGINT       NOT NULL DEFAULT 0,      -- membership_version of the last plan; if it differs, a plan is due
     plan_version       BIGINT       NOT NULL DEFAULT 0,      -- rises with each change of ownership; servers read their queues again
@@ -138,8 +136,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     load_moves_until   DATETIME(6)  NULL,                     -- when the moves that only evened the load do not count any more in load_moves_per_hour, or NULL
     version            BIGINT       NOT NULL DEFAULT 0,      -- rises whenever the row is locked
     CONSTRAINT ck_schedule_task_running_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
-    CONSTRAINT ck_schedule_task_running_requested_total CHECK (requested_total BETWEEN 1 AND 100000),
-    CONSTRAINT ck_schedule_task_running_removing CHECK (CASE WHEN JSON_VALID(removing) THEN JSON_TYPE(removing) = 'ARRAY' ELSE removing IS NULL END = 1),
+    CONSTRAINT ck_schedule_task_running_queue_changes CHECK (CASE WHEN JSON_VALID(queue_changes) THEN JSON_TYPE(queue_changes) = 'OBJECT' ELSE queue_changes IS NULL END = 1),
     CONSTRAINT ck_schedule_task_running_skipped CHECK (CASE WHEN JSON_VALID(skipped) THEN JSON_TYPE(skipped) = 'ARRAY' ELSE skipped IS NULL END = 1),
     CONSTRAINT ck_schedule_task_running_partition_version CHECK (partition_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_task_running_membership_version CHECK (membership_version BETWEEN 0 AND 1000000000000000000),
@@ -188,7 +185,6 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     beat_count             BIGINT       NOT NULL DEFAULT 0,                  -- number of heartbeats
     judge_dead_interval_ms BIGINT       NOT NULL DEFAULT 10000,              -- silence after which others expire it
     watching_since         DATETIME(6)  NULL,                                -- since when it has watched the others without a gap
-    drained_partition      BIGINT       NOT NULL DEFAULT 0,                  -- partition_version that it has drained for
     read_version           BIGINT       NOT NULL DEFAULT 0,                  -- queue_version under which it has read its queues last
     read_sum               BIGINT       NOT NULL DEFAULT 0,                  -- checksum of what it has read, for the audit
     last_fetch_time        DATETIME(6)  NULL,                                -- when the last finished select began
@@ -224,7 +220,6 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_judge_dead_interval_ms CHECK (judge_dead_interval_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_server_watching_since CHECK (watching_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
-    CONSTRAINT ck_schedule_server_drained_partition CHECK (drained_partition BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_read_version CHECK (read_version BETWEEN -1 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_read_sum CHECK (read_sum BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000),
@@ -278,7 +273,6 @@ CREATE TABLE IF NOT EXISTS schedule_server_history (
     beat_count             BIGINT       NOT NULL DEFAULT 0,                  -- number of heartbeats
     judge_dead_interval_ms BIGINT       NOT NULL DEFAULT 10000,              -- silence after which others expire it
     watching_since         DATETIME(6)  NULL,                                -- since when it has watched the others without a gap
-    drained_partition      BIGINT       NOT NULL DEFAULT 0,                  -- partition_version that it has drained for
     read_version           BIGINT       NOT NULL DEFAULT 0,                  -- queue_version under which it has read its queues last
     read_sum               BIGINT       NOT NULL DEFAULT 0,                  -- checksum of what it has read, for the audit
     last_fetch_time        DATETIME(6)  NULL,                                -- when the last finished select began

@@ -113,10 +113,8 @@ CREATE TABLE schedule_task_running (
     own_sign           text COLLATE "C" NOT NULL DEFAULT 'BASE', -- environment
     paused             boolean          NOT NULL DEFAULT FALSE,  -- the task type is paused in this environment
     queue_total        bigint           NOT NULL DEFAULT 0,      -- number of queues
-    requested_total    bigint           NULL,                    -- number of queues to change to once all servers have drained, or NULL
-    removing           text             NULL,                    -- JSON list of the queues to delete once they are drained, or NULL
-    resizing           text             NULL,                    -- JSON object of the queues to split or merge once they are drained, with their new queue_total, or NULL
-    partition_version  bigint           NOT NULL DEFAULT 1,      -- rises when queues are added or removed, and when another number of them is requested
+    queue_changes      text             NULL,                    -- JSON object of the changes that wait until the queues have no owner, by queue: the queue_total that it gets, or "remove"; "all" is another number of queues; NULL: none
+    partition_version  bigint           NOT NULL DEFAULT 1,      -- rises when a queue is added, and when a change of the queues is requested, withdrawn or made
     membership_version bigint           NOT NULL DEFAULT 0,      -- rises with everything that the planner reads: servers, their states, queues, limits
     planned_version    bigint           NOT NULL DEFAULT 0,      -- membership_version of the last plan; if it differs, a plan is due
     plan_version       bigint           NOT NULL DEFAULT 0,      -- rises with each change of ownership; servers read their queues again
@@ -131,8 +129,7 @@ CREATE TABLE schedule_task_running (
     load_moves_until   timestamptz(6)   NULL,                    -- when the moves that only evened the load do not count any more in load_moves_per_hour, or NULL
     version            bigint           NOT NULL DEFAULT 0,      -- rises whenever the row is locked
     CONSTRAINT ck_schedule_task_running_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
-    CONSTRAINT ck_schedule_task_running_requested_total CHECK (requested_total BETWEEN 1 AND 100000),
-    CONSTRAINT ck_schedule_task_running_removing CHECK (jsonb_typeof(CAST(removing AS jsonb)) = 'array'),
+    CONSTRAINT ck_schedule_task_running_queue_changes CHECK (jsonb_typeof(CAST(queue_changes AS jsonb)) = 'object'),
     CONSTRAINT ck_schedule_task_running_skipped CHECK (jsonb_typeof(CAST(skipped AS jsonb)) = 'array'),
     CONSTRAINT ck_schedule_task_running_partition_version CHECK (partition_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_task_running_membership_version CHECK (membership_version BETWEEN 0 AND 1000000000000000000),
@@ -181,7 +178,6 @@ CREATE TABLE schedule_server (
     beat_count             bigint           NOT NULL DEFAULT 0,                 -- number of heartbeats
     judge_dead_interval_ms bigint           NOT NULL DEFAULT 10000,             -- silence after which others expire it
     watching_since         timestamptz(6)   NULL,                               -- since when it has watched the others without a gap
-    drained_partition      bigint           NOT NULL DEFAULT 0,                 -- partition_version that it has drained for
     read_version           bigint           NOT NULL DEFAULT 0,                 -- queue_version under which it has read its queues last
     read_sum               bigint           NOT NULL DEFAULT 0,                 -- checksum of what it has read, for the audit
     last_fetch_time        timestamptz(6)   NULL,                               -- when the last finished select began
@@ -217,7 +213,6 @@ CREATE TABLE schedule_server (
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_judge_dead_interval_ms CHECK (judge_dead_interval_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_server_watching_since CHECK (watching_since BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
-    CONSTRAINT ck_schedule_server_drained_partition CHECK (drained_partition BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_read_version CHECK (read_version BETWEEN -1 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_read_sum CHECK (read_sum BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000),
@@ -271,7 +266,6 @@ CREATE TABLE schedule_server_history (
     beat_count             bigint           NOT NULL DEFAULT 0,                 -- number of heartbeats
     judge_dead_interval_ms bigint           NOT NULL DEFAULT 10000,             -- silence after which others expire it
     watching_since         timestamptz(6)   NULL,                               -- since when it has watched the others without a gap
-    drained_partition      bigint           NOT NULL DEFAULT 0,                 -- partition_version that it has drained for
     read_version           bigint           NOT NULL DEFAULT 0,                 -- queue_version under which it has read its queues last
     read_sum               bigint           NOT NULL DEFAULT 0,                 -- checksum of what it has read, for the audit
     last_fetch_time        timestamptz(6)   NULL,                               -- when the last finished select began

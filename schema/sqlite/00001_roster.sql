@@ -118,10 +118,8 @@ CREATE TABLE schedule_task_running (
     own_sign           TEXT    NOT NULL DEFAULT 'BASE', -- environment
     paused             BOOLEAN NOT NULL DEFAULT FALSE,  -- the task type is paused in this environment
     queue_total        BIGINT  NOT NULL DEFAULT 0,      -- number of queues
-    requested_total    BIGINT  NULL,                    -- number of queues to change to once all servers have drained, or NULL
-    removing           TEXT    NULL,                    -- JSON list of the queues to delete once they are drained, or NULL
-    resizing           TEXT    NULL,                    -- JSON object of the queues to split or merge once they are drained, with their new queue_total, or NULL
-    partition_version  BIGINT  NOT NULL DEFAULT 1,      -- rises when queues are added or removed, and when another number of them is requested
+    queue_changes      TEXT    NULL,                    -- JSON object of the changes that wait until the queues have no owner, by queue: the queue_total that it gets, or "remove"; "all" is another number of queues; NULL: none
+    partition_version  BIGINT  NOT NULL DEFAULT 1,      -- rises when a queue is added, and when a change of the queues is requested, withdrawn or made
     membership_version BIGINT  NOT NULL DEFAULT 0,      -- rises with everything that the planner reads: servers, their states, queues, limits
     planned_version    BIGINT  NOT NULL DEFAULT 0,      -- membership_version of the last plan; if it differs, a plan is due
     plan_version       BIGINT  NOT NULL DEFAULT 0,      -- rises with each change of ownership; servers read their queues again
@@ -136,8 +134,7 @@ CREATE TABLE schedule_task_running (
     load_moves_until   TEXT    NULL,                    -- when the moves that only evened the load do not count any more in load_moves_per_hour, or NULL
     version            BIGINT  NOT NULL DEFAULT 0,      -- rises whenever the row is locked
     CONSTRAINT ck_schedule_task_running_queue_total CHECK (queue_total BETWEEN 0 AND 100000 AND queue_total = CAST(queue_total AS INTEGER)),
-    CONSTRAINT ck_schedule_task_running_requested_total CHECK (requested_total BETWEEN 1 AND 100000 AND requested_total = CAST(requested_total AS INTEGER)),
-    CONSTRAINT ck_schedule_task_running_removing CHECK (CASE WHEN json_valid(removing) THEN json_type(removing) = 'array' ELSE removing IS NULL END),
+    CONSTRAINT ck_schedule_task_running_queue_changes CHECK (CASE WHEN json_valid(queue_changes) THEN json_type(queue_changes) = 'object' ELSE queue_changes IS NULL END),
     CONSTRAINT ck_schedule_task_running_skipped CHECK (CASE WHEN json_valid(skipped) THEN json_type(skipped) = 'array' ELSE skipped IS NULL END),
     CONSTRAINT ck_schedule_task_running_partition_version CHECK (partition_version BETWEEN 0 AND 1000000000000000000 AND partition_version = CAST(partition_version AS INTEGER)),
     CONSTRAINT ck_schedule_task_running_membership_version CHECK (membership_version BETWEEN 0 AND 1000000000000000000 AND membership_version = CAST(membership_version AS INTEGER)),
@@ -186,7 +183,6 @@ CREATE TABLE schedule_server (
     beat_count             BIGINT NOT NULL DEFAULT 0,         -- number of heartbeats
     judge_dead_interval_ms BIGINT NOT NULL DEFAULT 10000,     -- silence after which others expire it
     watching_since         TEXT   NULL,                       -- since when it has watched the others without a gap
-    drained_partition      BIGINT NOT NULL DEFAULT 0,         -- partition_version that it has drained for
     read_version           BIGINT NOT NULL DEFAULT 0,         -- queue_version under which it has read its queues last
     read_sum               BIGINT NOT NULL DEFAULT 0,         -- checksum of what it has read, for the audit
     last_fetch_time        TEXT   NULL,                       -- when the last finished select began
@@ -222,7 +218,6 @@ CREATE TABLE schedule_server (
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000 AND beat_count = CAST(beat_count AS INTEGER)),
     CONSTRAINT ck_schedule_server_judge_dead_interval_ms CHECK (judge_dead_interval_ms BETWEEN 0 AND 315360000000 AND judge_dead_interval_ms = CAST(judge_dead_interval_ms AS INTEGER)),
     CONSTRAINT ck_schedule_server_watching_since CHECK (datetime(substr(watching_since, 1, 19)) IS substr(watching_since, 1, 19) AND rtrim(substr(watching_since, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_server_drained_partition CHECK (drained_partition BETWEEN 0 AND 1000000000000000000 AND drained_partition = CAST(drained_partition AS INTEGER)),
     CONSTRAINT ck_schedule_server_read_version CHECK (read_version BETWEEN -1 AND 1000000000000000000 AND read_version = CAST(read_version AS INTEGER)),
     CONSTRAINT ck_schedule_server_read_sum CHECK (read_sum BETWEEN 0 AND 1000000000000000000 AND read_sum = CAST(read_sum AS INTEGER)),
     CONSTRAINT ck_schedule_server_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000 AND max_in_flight = CAST(max_in_flight AS INTEGER)),
@@ -276,7 +271,6 @@ CREATE TABLE schedule_server_history (
     beat_count             BIGINT NOT NULL DEFAULT 0,         -- number of heartbeats
     judge_dead_interval_ms BIGINT NOT NULL DEFAULT 10000,     -- silence after which others expire it
     watching_since         TEXT   NULL,                       -- since when it has watched the others without a gap
-    drained_partition      BIGINT NOT NULL DEFAULT 0,         -- partition_version that it has drained for
     read_version           BIGINT NOT NULL DEFAULT 0,         -- queue_version under which it has read its queues last
     read_sum               BIGINT NOT NULL DEFAULT 0,         -- checksum of what it has read, for the audit
     last_fetch_time        TEXT   NULL,                       -- when the last finished select began

@@ -82,7 +82,6 @@ CREATE TABLE public.schedule_server (
     beat_count bigint DEFAULT 0 NOT NULL,
     judge_dead_interval_ms bigint DEFAULT 10000 NOT NULL,
     watching_since timestamp(6) with time zone,
-    drained_partition bigint DEFAULT 0 NOT NULL,
     read_version bigint DEFAULT 0 NOT NULL,
     read_sum bigint DEFAULT 0 NOT NULL,
     last_fetch_time timestamp(6) with time zone,
@@ -114,7 +113,6 @@ CREATE TABLE public.schedule_server (
     process text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
     capabilities text DEFAULT ''::text NOT NULL,
     CONSTRAINT ck_schedule_server_beat_count CHECK (((beat_count >= 0) AND (beat_count <= '1000000000000000000'::bigint))),
-    CONSTRAINT ck_schedule_server_drained_partition CHECK (((drained_partition >= 0) AND (drained_partition <= '1000000000000000000'::bigint))),
     CONSTRAINT ck_schedule_server_execute_ms CHECK (((execute_ms >= 0) AND (execute_ms <= '1000000000000000000'::bigint))),
     CONSTRAINT ck_schedule_server_failed_calls CHECK (((failed_calls >= 0) AND (failed_calls <= '1000000000000000000'::bigint))),
     CONSTRAINT ck_schedule_server_failing_since CHECK (((failing_since >= '1000-01-01 00:00:00+00'::timestamp with time zone) AND (failing_since <= '9999-12-31 23:59:59.999999+00'::timestamp with time zone))),
@@ -427,7 +425,7 @@ CREATE TABLE public.schedule_schema_lock (
     holder text DEFAULT ''::text NOT NULL,
     expires_at timestamp(6) with time zone,
     oldest_companion bigint DEFAULT 1 NOT NULL,
-    edition bigint DEFAULT 59 NOT NULL
+    edition bigint DEFAULT 60 NOT NULL
 );
 CREATE TABLE public.schedule_schema_version (
     id bigint NOT NULL,
@@ -458,7 +456,6 @@ CREATE TABLE public.schedule_server_history (
     beat_count bigint DEFAULT 0 NOT NULL,
     judge_dead_interval_ms bigint DEFAULT 10000 NOT NULL,
     watching_since timestamp(6) with time zone,
-    drained_partition bigint DEFAULT 0 NOT NULL,
     read_version bigint DEFAULT 0 NOT NULL,
     read_sum bigint DEFAULT 0 NOT NULL,
     last_fetch_time timestamp(6) with time zone,
@@ -519,9 +516,7 @@ CREATE TABLE public.schedule_task_running (
     own_sign text DEFAULT 'BASE'::text NOT NULL COLLATE pg_catalog."C",
     paused boolean DEFAULT false NOT NULL,
     queue_total bigint DEFAULT 0 NOT NULL,
-    requested_total bigint,
-    removing text,
-    resizing text,
+    queue_changes text,
     partition_version bigint DEFAULT 1 NOT NULL,
     membership_version bigint DEFAULT 0 NOT NULL,
     planned_version bigint DEFAULT 0 NOT NULL,
@@ -546,9 +541,8 @@ CREATE TABLE public.schedule_task_running (
     CONSTRAINT ck_schedule_task_running_partition_version CHECK (((partition_version >= 0) AND (partition_version <= '1000000000000000000'::bigint))),
     CONSTRAINT ck_schedule_task_running_plan_version CHECK (((plan_version >= 0) AND (plan_version <= '1000000000000000000'::bigint))),
     CONSTRAINT ck_schedule_task_running_planned_version CHECK (((planned_version >= 0) AND (planned_version <= '1000000000000000000'::bigint))),
+    CONSTRAINT ck_schedule_task_running_queue_changes CHECK ((jsonb_typeof((queue_changes)::jsonb) = 'object'::text)),
     CONSTRAINT ck_schedule_task_running_queue_total CHECK (((queue_total >= 0) AND (queue_total <= 100000))),
-    CONSTRAINT ck_schedule_task_running_removing CHECK ((jsonb_typeof((removing)::jsonb) = 'array'::text)),
-    CONSTRAINT ck_schedule_task_running_requested_total CHECK (((requested_total >= 1) AND (requested_total <= 100000))),
     CONSTRAINT ck_schedule_task_running_reserved_until CHECK (((reserved_until >= '1000-01-01 00:00:00+00'::timestamp with time zone) AND (reserved_until <= '9999-12-31 23:59:59.999999+00'::timestamp with time zone))),
     CONSTRAINT ck_schedule_task_running_skipped CHECK ((jsonb_typeof((skipped)::jsonb) = 'array'::text)),
     CONSTRAINT ck_schedule_task_running_version CHECK (((version >= 0) AND (version <= '1000000000000000000'::bigint)))
@@ -695,28 +689,28 @@ CREATE TABLE public.schedule_trigger (
     CONSTRAINT ck_schedule_trigger_version CHECK (((version >= 0) AND (version <= '1000000000000000000'::bigint)))
 )
 WITH (fillfactor='70');
-INSERT INTO public.schedule_backfill (backfill_id, task_type, own_sign, trigger_name, kind, expression, time_zone, start_at, excluded_days, params, priority, from_at, to_at, parallel, rerun_failed, dependants, newest_first, state, paused, next_slot_at, slots_total, slots_made, slots_kept, message, actor, created_at, ended_at, version) VALUES ('1', 'settle', 'BASE', 'a', 'CRON', '', 'UTC', NULL, '', '', 0, '2026-01-01 00:00:00+00', '2026-01-01 00:00:00+00', 1, false, true, false, 'RUNNING', false, NULL, 0, 0, 0, '', '', '2026-11-29 14:43:41.695758+00', NULL, 0);
+INSERT INTO public.schedule_backfill (backfill_id, task_type, own_sign, trigger_name, kind, expression, time_zone, start_at, excluded_days, params, priority, from_at, to_at, parallel, rerun_failed, dependants, newest_first, state, paused, next_slot_at, slots_total, slots_made, slots_kept, message, actor, created_at, ended_at, version) VALUES ('1', 'settle', 'BASE', 'a', 'CRON', '', 'UTC', NULL, '', '', 0, '2026-01-01 00:00:00+00', '2026-01-01 00:00:00+00', 1, false, true, false, 'RUNNING', false, NULL, 0, 0, 0, '', '', '2026-11-29 21:41:08.273813+00', NULL, 0);
 INSERT INTO public.schedule_backlog (task_type, own_sign, queue_id, epoch, items, oldest_at, measured_at, took_ms, rate, trend, demand) VALUES ('settle', 'BASE', '0', 1, 5, NULL, '2026-01-01 00:00:00+00', 1, NULL, '', NULL);
-INSERT INTO public.schedule_data (own_sign, name, data_id, marked, address, gmt_created) VALUES ('BASE', 'orders', 'x', false, '', '2026-11-29 14:43:41.692838+00');
+INSERT INTO public.schedule_data (own_sign, name, data_id, marked, address, gmt_created) VALUES ('BASE', 'orders', 'x', false, '', '2026-11-29 21:41:08.270262+00');
 INSERT INTO public.schedule_environment (own_sign, epoch_floor, lost_at, lost_task, lost_report, history_since) VALUES ('BASE', 0, NULL, NULL, NULL, NULL);
-INSERT INTO public.schedule_event (event_id, event_time, task_type, own_sign, queue_id, kind, from_server, to_server, epoch, reason, actor, alert, subject, open_until) VALUES (1, '2026-11-29 14:43:41.693034+00', 'settle', 'BASE', NULL, 'ALERT', NULL, NULL, NULL, '', '', NULL, NULL, NULL);
-INSERT INTO public.schedule_failed_item (task_type, own_sign, item_hash, item_key, order_key, queue_id, partition_version, state, attempts, last_error, first_failed_at, next_attempt_at) VALUES ('settle', 'BASE', 'h', '17', '', '0', 0, 'RETRY', 0, '', '2026-11-29 14:43:41.693317+00', NULL);
-INSERT INTO public.schedule_queue (task_type, own_sign, queue_id, queue_index, queue_total, cur_server, req_server, epoch, plan_version, cur_since, req_since, queue_parameter, cursor_value, window_done_at, crash_count, failing_since, reserved_for, reserved_until, waits_for, division, gmt_created, gmt_modified) VALUES ('settle', 'BASE', '0', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, '', '', NULL, 0, NULL, NULL, NULL, NULL, '', '2026-11-29 14:43:41.692356+00', '2026-11-29 14:43:41.692356+00');
+INSERT INTO public.schedule_event (event_id, event_time, task_type, own_sign, queue_id, kind, from_server, to_server, epoch, reason, actor, alert, subject, open_until) VALUES (1, '2026-11-29 21:41:08.270492+00', 'settle', 'BASE', NULL, 'ALERT', NULL, NULL, NULL, '', '', NULL, NULL, NULL);
+INSERT INTO public.schedule_failed_item (task_type, own_sign, item_hash, item_key, order_key, queue_id, partition_version, state, attempts, last_error, first_failed_at, next_attempt_at) VALUES ('settle', 'BASE', 'h', '17', '', '0', 0, 'RETRY', 0, '', '2026-11-29 21:41:08.270826+00', NULL);
+INSERT INTO public.schedule_queue (task_type, own_sign, queue_id, queue_index, queue_total, cur_server, req_server, epoch, plan_version, cur_since, req_since, queue_parameter, cursor_value, window_done_at, crash_count, failing_since, reserved_for, reserved_until, waits_for, division, gmt_created, gmt_modified) VALUES ('settle', 'BASE', '0', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, '', '', NULL, 0, NULL, NULL, NULL, NULL, '', '2026-11-29 21:41:08.269718+00', '2026-11-29 21:41:08.269718+00');
 INSERT INTO public.schedule_queue_setting (task_type, own_sign, queue_id, labels, rate_per_second, max_in_flight, weight) VALUES ('settle', 'BASE', '0', 'zone=b', NULL, NULL, NULL);
-INSERT INTO public.schedule_run (run_id, task_type, own_sign, run_key, root_run_id, graph_name, trigger_name, backfill_id, scheduled_at, slot_end_at, time_zone, state, paused, cancel_requested, priority, params, trace_parent, not_before, end_before, max_attempts, queue_total, items_done, items_failed, items_at_least, message, created_at, started_at, deadline_at, finished_at, failed_at, alerted_at, acked_at, acked_by, version) VALUES ('1', 'settle', 'BASE', 'k', '1', '', NULL, NULL, '2026-01-01 00:00:00+00', NULL, 'UTC', 'READY', false, false, 0, '', '', NULL, NULL, 0, 0, 0, 0, false, '', '2026-11-29 14:43:41.694501+00', NULL, NULL, NULL, NULL, NULL, NULL, '', 0);
+INSERT INTO public.schedule_run (run_id, task_type, own_sign, run_key, root_run_id, graph_name, trigger_name, backfill_id, scheduled_at, slot_end_at, time_zone, state, paused, cancel_requested, priority, params, trace_parent, not_before, end_before, max_attempts, queue_total, items_done, items_failed, items_at_least, message, created_at, started_at, deadline_at, finished_at, failed_at, alerted_at, acked_at, acked_by, version) VALUES ('1', 'settle', 'BASE', 'k', '1', '', NULL, NULL, '2026-01-01 00:00:00+00', NULL, 'UTC', 'READY', false, false, 0, '', '', NULL, NULL, 0, 0, 0, 0, false, '', '2026-11-29 21:41:08.272223+00', NULL, NULL, NULL, NULL, NULL, NULL, '', 0);
 INSERT INTO public.schedule_run_dep (run_id, upstream_run_id, rule) VALUES ('1', '0', 'SUCCESS');
 INSERT INTO public.schedule_run_item (run_id, queue_id, item_no, item_key, attempt, last_error, failed_at) VALUES ('1', '0', 1, '17', 1, '', '2026-01-01 00:00:00+00');
 INSERT INTO public.schedule_run_queue (run_id, queue_id, queue_total, state, server, epoch, attempt, recoveries, next_attempt_at, cursor_value, items_done, items_failed, items_at_least, last_error, started_at, progress_at, finished_at) VALUES ('1', '0', NULL, 'PENDING', NULL, 0, 0, 0, NULL, '', 0, 0, false, '', NULL, NULL, NULL);
-INSERT INTO public.schedule_schema_lock (id, holder, expires_at, oldest_companion, edition) VALUES (1, '', NULL, 1, 59);
-INSERT INTO public.schedule_schema_version (id, version_id, is_applied, tstamp) VALUES (1, 0, true, '2026-11-29 14:43:41.637181+00');
-INSERT INTO public.schedule_schema_version (id, version_id, is_applied, tstamp) VALUES (2, 1, true, '2026-11-29 14:43:41.688786+00');
-INSERT INTO public.schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state, register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, drained_partition, read_version, read_sum, last_fetch_time, next_run_start_time, next_run_end_time, fetch_count, fetch_item_count, success_count, failure_count, skip_count, execute_ms, in_hand, oldest_in_hand_since, last_error, last_error_at, failing_since, failed_calls, library_version, labels, hung_queues, given_settings, max_in_flight, max_in_flight_target, max_in_flight_version, weight, planner_version, witness, name, process, capabilities) VALUES ('a', 'settle', 'BASE', '', '', 0, 0, 'SERVING', '2026-11-29 14:43:41.691474+00', '2026-11-29 14:43:41.691474+00', '', 0, 10000, NULL, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, '', NULL, NULL, 0, '', '', NULL, NULL, NULL, NULL, 0, 1, 1, NULL, '', '', '');
-INSERT INTO public.schedule_server_history (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state, register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, drained_partition, read_version, read_sum, last_fetch_time, next_run_start_time, next_run_end_time, fetch_count, fetch_item_count, success_count, failure_count, skip_count, execute_ms, in_hand, oldest_in_hand_since, last_error, last_error_at, failing_since, failed_calls, library_version, labels, hung_queues, given_settings, max_in_flight, max_in_flight_target, max_in_flight_version, weight, planner_version, witness, name, process, capabilities, left_time, reason) VALUES ('a', 'settle', 'BASE', '', '', 0, 0, 'SERVING', '2026-01-01 00:00:00+00', '2026-01-01 00:00:00+00', '', 0, 10000, NULL, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, '', NULL, NULL, 0, '', '', NULL, NULL, NULL, NULL, 0, 1, 1, NULL, '', '', '', '2026-11-29 14:43:41.692125+00', 'LEFT');
+INSERT INTO public.schedule_schema_lock (id, holder, expires_at, oldest_companion, edition) VALUES (1, '', NULL, 1, 60);
+INSERT INTO public.schedule_schema_version (id, version_id, is_applied, tstamp) VALUES (1, 0, true, '2026-11-29 21:41:08.214137+00');
+INSERT INTO public.schedule_schema_version (id, version_id, is_applied, tstamp) VALUES (2, 1, true, '2026-11-29 21:41:08.265584+00');
+INSERT INTO public.schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state, register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, read_version, read_sum, last_fetch_time, next_run_start_time, next_run_end_time, fetch_count, fetch_item_count, success_count, failure_count, skip_count, execute_ms, in_hand, oldest_in_hand_since, last_error, last_error_at, failing_since, failed_calls, library_version, labels, hung_queues, given_settings, max_in_flight, max_in_flight_target, max_in_flight_version, weight, planner_version, witness, name, process, capabilities) VALUES ('a', 'settle', 'BASE', '', '', 0, 0, 'SERVING', '2026-11-29 21:41:08.268786+00', '2026-11-29 21:41:08.268786+00', '', 0, 10000, NULL, 0, 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, '', NULL, NULL, 0, '', '', NULL, NULL, NULL, NULL, 0, 1, 1, NULL, '', '', '');
+INSERT INTO public.schedule_server_history (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state, register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, read_version, read_sum, last_fetch_time, next_run_start_time, next_run_end_time, fetch_count, fetch_item_count, success_count, failure_count, skip_count, execute_ms, in_hand, oldest_in_hand_since, last_error, last_error_at, failing_since, failed_calls, library_version, labels, hung_queues, given_settings, max_in_flight, max_in_flight_target, max_in_flight_version, weight, planner_version, witness, name, process, capabilities, left_time, reason) VALUES ('a', 'settle', 'BASE', '', '', 0, 0, 'SERVING', '2026-01-01 00:00:00+00', '2026-01-01 00:00:00+00', '', 0, 10000, NULL, 0, 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, '', NULL, NULL, 0, '', '', NULL, NULL, NULL, NULL, 0, 1, 1, NULL, '', '', '', '2026-11-29 21:41:08.269484+00', 'LEFT');
 INSERT INTO public.schedule_server_version (task_type, own_sign, uuid, queue_version) VALUES ('settle', 'BASE', 'a', 0);
 INSERT INTO public.schedule_submission (task_type, own_sign, run_key, run_id, request) VALUES ('settle', 'BASE', 'k', '1', '{}');
 INSERT INTO public.schedule_task_after (task_type, upstream, rule, any_of) VALUES ('a', 'b', 'SUCCESS', false);
-INSERT INTO public.schedule_task_running (task_type, own_sign, paused, queue_total, requested_total, removing, resizing, partition_version, membership_version, planned_version, plan_version, item_version, epoch_high, epoch_floor, audited_at, last_assign_time, last_assign_server, skipped, reserved_until, load_moves_until, version) VALUES ('settle', 'BASE', false, 0, NULL, NULL, NULL, 1, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0);
-INSERT INTO public.schedule_task_type (task_type, mode, processor_type, heartbeat_interval_ms, judge_dead_interval_ms, thread_number, fetch_number, execute_number, sleep_time_nodata_ms, sleep_time_interval_ms, permit_run_start_time, permit_run_end_time, time_zone, task_parameter, data_database, max_queues_per_server, max_servers, max_servers_per_host, require_labels, prefer_labels, spread_label, balance, load_moves_per_hour, splittable, hinted, rate_per_second, max_in_flight, queue_rate_per_second, queue_max_in_flight, batch_timeout_ms, drain_timeout_ms, stall_after_ms, item_max_attempts, count_in_outage, on_dead, item_retry_ms, item_retry_factor, item_retry_jitter, item_retry_max_ms, failing_after, queue_max_attempts, queue_retry_ms, sweep_max_repeats, max_recoveries, run_timeout_ms, run_start_timeout_ms, coalesce_runs, expire_own_sign_interval_ms, version, gmt_created, gmt_modified) VALUES ('settle', 'CONTINUOUS', 'SLEEP', 2000, 10000, 5, 500, 1, 500, 0, '', '', 'UTC', '', '', 0, 0, 0, '', '', '', 'QUEUES', 60, false, false, 0, 0, 0, 0, 0, 30000, 300000, 25, false, 'HOLD', 1000, 2, 0.5, 21600000, 5, 3, 30000, 3, 5, 86400000, 0, false, 86400000, 0, '2026-11-29 14:43:41.690383+00', '2026-11-29 14:43:41.690383+00');
+INSERT INTO public.schedule_task_running (task_type, own_sign, paused, queue_total, queue_changes, partition_version, membership_version, planned_version, plan_version, item_version, epoch_high, epoch_floor, audited_at, last_assign_time, last_assign_server, skipped, reserved_until, load_moves_until, version) VALUES ('settle', 'BASE', false, 0, NULL, 1, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0);
+INSERT INTO public.schedule_task_type (task_type, mode, processor_type, heartbeat_interval_ms, judge_dead_interval_ms, thread_number, fetch_number, execute_number, sleep_time_nodata_ms, sleep_time_interval_ms, permit_run_start_time, permit_run_end_time, time_zone, task_parameter, data_database, max_queues_per_server, max_servers, max_servers_per_host, require_labels, prefer_labels, spread_label, balance, load_moves_per_hour, splittable, hinted, rate_per_second, max_in_flight, queue_rate_per_second, queue_max_in_flight, batch_timeout_ms, drain_timeout_ms, stall_after_ms, item_max_attempts, count_in_outage, on_dead, item_retry_ms, item_retry_factor, item_retry_jitter, item_retry_max_ms, failing_after, queue_max_attempts, queue_retry_ms, sweep_max_repeats, max_recoveries, run_timeout_ms, run_start_timeout_ms, coalesce_runs, expire_own_sign_interval_ms, version, gmt_created, gmt_modified) VALUES ('settle', 'CONTINUOUS', 'SLEEP', 2000, 10000, 5, 500, 1, 500, 0, '', '', 'UTC', '', '', 0, 0, 0, '', '', '', 'QUEUES', 60, false, false, 0, 0, 0, 0, 0, 30000, 300000, 25, false, 'HOLD', 1000, 2, 0.5, 21600000, 5, 3, 30000, 3, 5, 86400000, 0, false, 86400000, 0, '2026-11-29 21:41:08.267653+00', '2026-11-29 21:41:08.267653+00');
 INSERT INTO public.schedule_trigger (own_sign, name, trigger_id, target, kind, expression, time_zone, start_at, end_at, max_fires, fires, next_fire_at, prev_fire_at, status, misfire, misfire_after_ms, catchup_max, jitter_ms, excluded_days, overlap, priority, params, missed, missed_at, skipped, skipped_since, message, version) VALUES ('BASE', 'a', 'a', 'settle', 'CRON', '', 'UTC', NULL, NULL, 0, 0, NULL, NULL, 'ACTIVE', 'ONE', 60000, 100, 0, '', 'SKIP', 0, '', 0, NULL, 0, NULL, '', 0);
 SELECT pg_catalog.setval('public.schedule_event_event_id_seq', 1, true);
 SELECT pg_catalog.setval('public.schedule_schema_version_id_seq', 2, true);

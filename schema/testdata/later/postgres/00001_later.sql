@@ -13,6 +13,6 @@ ALTER TABLE schedule_queue
     ADD COLUMN later bigint NOT NULL DEFAULT 0,
     ADD CONSTRAINT ck_schedule_queue_later CHECK (later BETWEEN 0 AND 1000);
 ALTER TABLE schedule_task_running
-    DROP CONSTRAINT ck_schedule_task_running_requested_total,
-    ADD CONSTRAINT ck_schedule_task_running_requested_total CHECK (requested_total BETWEEN 1 AND 200000);
+    DROP CONSTRAINT ck_schedule_task_running_queue_total,
+    ADD CONSTRAINT ck_schedule_task_running_queue_total CHECK (queue_total BETWEEN 0 AND 200000);
 CREATE INDEX idx_schedule_later ON schedule_queue (later, queue_id);

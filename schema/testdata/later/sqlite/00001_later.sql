@@ -15,7 +15,7 @@ ALTER TABLE schedule_queue
 ALTER TABLE schedule_queue
     ADD CONSTRAINT ck_schedule_queue_later CHECK (later BETWEEN 0 AND 1000 AND later = CAST(later AS INTEGER));
 ALTER TABLE schedule_task_running
-    DROP CONSTRAINT ck_schedule_task_running_requested_total;
+    DROP CONSTRAINT ck_schedule_task_running_queue_total;
 ALTER TABLE schedule_task_running
-    ADD CONSTRAINT ck_schedule_task_running_requested_total CHECK (requested_total BETWEEN 1 AND 200000 AND requested_total = CAST(requested_total AS INTEGER));
+    ADD CONSTRAINT ck_schedule_task_running_queue_total CHECK (queue_total BETWEEN 0 AND 200000 AND queue_total = CAST(queue_total AS INTEGER));
 CREATE INDEX idx_schedule_later ON schedule_queue (later, queue_id);
