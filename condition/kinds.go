@@ -179,7 +179,8 @@ var (
 		"a queue was requested long ago", "")
 	DeadItems = kind("DEAD_ITEMS", "items", Problem, Silent,
 		"items have failed for good",
-		"rota item list {task} --state DEAD; then rota item retry {task} --all --state DEAD, or rota item drop {task} ITEM")
+		"rota item list {task} --state DEAD; then rota item retry {task} --all --state DEAD, or rota item drop {task} "+
+			"ITEM")
 	RetryItems = kind("RETRY_ITEMS", "items", Note, Silent,
 		"items have failed and are retried",
 		"rota item list {task}")

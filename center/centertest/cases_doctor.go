@@ -168,8 +168,8 @@ func testDiagnose(t *testing.T, c *center.Center) {
 	want("queues", "PROBLEM queues without an owner: 0", orphan)
 }
 
-// testDiagnoseServers checks that Diagnose reports a worker that was expired until it joins again, and that workers whose
-// errors differ in figures are one finding.
+// testDiagnoseServers checks that Diagnose reports a worker that was expired until it joins again, and that workers
+// whose errors differ in figures are one finding.
 func testDiagnoseServers(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 4})
 	want := func(check, want string) {

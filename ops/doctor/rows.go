@@ -66,8 +66,8 @@ func (r rosterRows) closedUntil() (opens time.Time) {
 	return opens
 }
 
-// sameError is servers whose last errors are of one kind: they differ in figures and quoted texts, such as the queue, at
-// most. Otherwise an outage would be a finding for each server.
+// sameError is servers whose last errors are of one kind: they differ in figures and quoted texts, such as the queue,
+// at most. Otherwise an outage would be a finding for each server.
 type sameError struct {
 	kind    string
 	servers []ops.ServerRecord

@@ -100,8 +100,8 @@ func (d serverCheck) missing(r rosterRows) {
 			list = append(list, fmt.Sprintf("%s (%s ago)", name, s.ago()))
 		}
 	}
-	d.list(condition.ServerExpired, "workers that were silent for judge_dead_interval, so that others have taken their "+
-		"queues over, and that have not joined again", list)
+	d.list(condition.ServerExpired, "workers that were silent for judge_dead_interval, so that others have taken "+
+		"their queues over, and that have not joined again", list)
 }
 
 // lastExpired names the last server if it was expired lately: it has not left by itself.
@@ -110,7 +110,8 @@ func (r rosterRows) lastExpired() string {
 		return ""
 	}
 	last := r.expired[len(r.expired)-1]
-	return fmt.Sprintf("; %s was expired %s ago, because it had sent no heartbeat", ops.ServerName(last.UUID), last.ago())
+	return fmt.Sprintf("; %s was expired %s ago, because it had sent no heartbeat", ops.ServerName(last.UUID),
+		last.ago())
 }
 
 // withoutCalls reports servers that own queues and may execute nothing, because other servers get all calls of

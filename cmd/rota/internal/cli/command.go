@@ -60,7 +60,8 @@ func Arguments(names ...string) cobra.PositionalArgs {
 		}
 		if i := slices.Index(args, ""); i >= 0 {
 			name := strings.Trim(names[min(i, len(names)-1)], "[].")
-			return Usage(fmt.Errorf("%s: the argument %s is empty (see %s --help)", subcommand(cmd), name, cmd.CommandPath()))
+			return Usage(fmt.Errorf("%s: the argument %s is empty (see %s --help)", subcommand(cmd), name,
+				cmd.CommandPath()))
 		}
 		return nil
 	}

@@ -81,8 +81,8 @@ func diagnose(cmd *cobra.Command, taskType string) (findings []condition.Conditi
 	return findings, nil
 }
 
-// fileTasks returns the task type, or all, of the file. If a worker refuses the file, it returns none, and each error as
-// a finding. A file without tasks serves the connection only.
+// fileTasks returns the task type, or all, of the file. If a worker refuses the file, it returns none, and each error
+// as a finding. A file without tasks serves the connection only.
 func fileTasks(cmd *cobra.Command, taskType string) ([]config.Task, []condition.Condition) {
 	path := cli.ConfigPath(cmd)
 	if _, err := os.Stat(path); err != nil {
