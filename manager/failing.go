@@ -86,13 +86,16 @@ type failureTeller struct {
 	*base
 	session *session
 	outage  time.Time // when the breaker opened; zero while it is closed
+	heard   time.Time // the last reply to a heartbeat
+	back    time.Time // the last one after which the lease, which had expired, is valid again
 }
 
 func failingPart(s *session) part {
 	f := &failureTeller{base: s.base, session: s}
 	p := part{
-		look: f.look,
-		jobs: map[duty]func() *job{saveFailing: func() *job { return f.save(f.failing() != nil) }},
+		follow: f.follow,
+		look:   f.look,
+		jobs:   map[duty]func() *job{saveFailing: func() *job { return f.save(f.failing() != nil) }},
 		statistics: func(stats *roster.Statistics) {
 			if e := f.failing(); e != nil {
 				stats.FailingSince = f.reg.dbTime(e.Since)
@@ -105,7 +108,23 @@ func failingPart(s *session) part {
 	return p
 }
 
-func (f *failureTeller) failing() *FailingError { return f.session.server.failing(f.proc.Stats()) }
+func (f *failureTeller) follow(heartbeatReply) {
+	now := time.Now()
+	if elapsed(f.heard, now) > f.reg.lease.intervals().lease() {
+		f.back = now
+	}
+	f.heard = now
+}
+
+// failing returns an error if the dealer does nothing but fail. While the lease had expired, nothing was called: what
+// failed before shows the outage of the database, until something fails again.
+func (f *failureTeller) failing() *FailingError {
+	stats := f.proc.Stats()
+	if stats.LastErrorTime.Before(f.back) {
+		return nil
+	}
+	return f.session.server.failing(stats)
+}
 
 // look notes what does nothing but fail.
 func (f *failureTeller) look(ctx context.Context, restricted bool) {

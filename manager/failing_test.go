@@ -92,6 +92,38 @@ func TestFailingDealerRaisesOneAlert(t *testing.T) {
 	})
 }
 
+// After an outage of the database nothing has been called for longer than failures last until they are an alert. So they
+// are none, unless something fails again.
+func TestOutageOfTheDatabaseIsNoFailingDealer(t *testing.T) {
+	for name, goesOn := range map[string]bool{"they end": false, "they go on": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(cl *cluster) {
+				alerts, f := new(alertLog), new(failer)
+				w := cl.serveAlerted(alerts, f, manager.Settings{Queues: 4, SleepTimeInterval: time.Second})
+				time.Sleep(time.Minute)
+				f.broken.Store(true)
+				time.Sleep(8 * time.Second)
+				block, err := cl.c.DB().BeginTx(cl.Context(), nil)
+				if err != nil {
+					cl.Fatal(err)
+				}
+				time.Sleep(40 * time.Second)
+				f.broken.Store(goesOn)
+				if w.Status()[0].Failing == nil {
+					cl.Fatal("nothing had failed before the outage")
+				}
+				if err := block.Rollback(); err != nil {
+					cl.Fatal(err)
+				}
+				time.Sleep(2 * time.Minute)
+				if got := len(alerts.ofKind(condition.Failing)); got != map[bool]int{true: 1}[goesOn] {
+					cl.Errorf("%d alerts", got)
+				}
+			})
+		})
+	}
+}
+
 // S16: a second outage within the hour raises an alert of its own, also in a process that has started meanwhile. The
 // server whose first failure comes late takes part in the outage of the other one.
 func TestSecondOutageWithinTheHourRaisesAnAlert(t *testing.T) {
