@@ -54,7 +54,8 @@ type outage struct {
 	failing     map[string]struct{} // the items that have failed since the last success, beside known ones
 	unnamed     int                 // the failures since the last success that no item has caused
 	since       time.Time           // the first of these failures
-	failedSince time.Time           // the first failure of any item since the last success, a known one too
+	failedSince time.Time           // the first failure of any item since the last success, a known one too; see rest
+	failedAt    time.Time           // the last of them
 	lastFailure time.Time           // the last failure of any item that may be an outage's
 
 	// The largest number of items that failed in a row before one succeeded, so that they were a block of poison and no
@@ -100,7 +101,7 @@ func (o *outage) observe(e evidence, probes bool) (c change) {
 		}
 	case !e.failed || e.inconclusive:
 	case !probes, e.known, e.expected && !o.open():
-		o.clean, o.failedSince = false, earlier(o.failedSince, e.now)
+		o.noteFailure(e.now)
 	case o.fail(e.now, e.items...):
 		c = breakerOpened
 	}
@@ -136,7 +137,8 @@ func (o *outage) opens(now time.Time) bool {
 
 // fail counts the failures of items, or one that no item has caused. It reports whether they open the breaker.
 func (o *outage) fail(now time.Time, items ...string) (opened bool) {
-	o.clean, o.lastFailure, o.failedSince = false, now, earlier(o.failedSince, now)
+	o.noteFailure(now)
+	o.lastFailure = now
 	if len(o.failing)+o.unnamed == 0 {
 		o.since = now
 	}
@@ -159,6 +161,18 @@ func (o *outage) fail(now time.Time, items ...string) (opened bool) {
 	return true
 }
 
+func (o *outage) noteFailure(now time.Time) {
+	o.clean, o.failedSince, o.failedAt = false, earlier(o.failedSince, now), now
+}
+
+// rest forgets since when items fail if nothing has failed for longer than the retry policy lets an item wait: what
+// failed then has ended without a success, and the next failure may be another outage.
+func (o *outage) rest(now time.Time, s *Settings) {
+	if now.Sub(o.failedAt) > s.horizon() {
+		o.failedSince = time.Time{}
+	}
+}
+
 // succeed forgets the failures after a success. It reports whether it has closed the breaker.
 func (o *outage) succeed(now time.Time) (closed bool) {
 	if o.doubted() {
@@ -177,7 +191,8 @@ func (o *outage) succeed(now time.Time) (closed bool) {
 func (o *outage) end() (closed bool) {
 	closed = o.open()
 	*o = outage{
-		closes: o.closes, block: o.block, blockAt: o.blockAt, usual: o.usual, sample: o.sample, failedSince: o.failedSince,
+		closes: o.closes, block: o.block, blockAt: o.blockAt, usual: o.usual, sample: o.sample,
+		failedSince: o.failedSince, failedAt: o.failedAt,
 	}
 	if closed {
 		o.closes++

@@ -190,6 +190,10 @@ func TestABreakerThatClosesByItselfDoubtsNothingForEver(t *testing.T) {
 	if o.doubts(began.Add(s.horizon()), s, true) {
 		t.Error("a failure is doubted although nothing has succeeded for the horizon")
 	}
+	later := began.Add(3 * s.horizon())
+	if o.rest(later, s); !o.doubts(later, s, true) {
+		t.Error("a failure is not doubted although nothing has failed for longer than the horizon")
+	}
 	o.observe(evidence{began: began, now: began.Add(s.horizon()), success: true}, true)
 	if !o.doubts(began.Add(s.horizon()), s, true) {
 		t.Error("a failure after a success is not doubted")
