@@ -121,8 +121,8 @@ func (c Changes) keepsFree(queueID, owner string, total int) bool {
 // DivideAnew reports whether queues get other items. No run is opened meanwhile (R6).
 func (c Changes) DivideAnew() bool { return c.Queues() > 0 || len(c.Totals()) > 0 }
 
-// DividesAnew is the condition of DivideAnew on a lock row, whose alias is given. No roster has both removals, of queues
-// with names, and totals, of queues with numbers.
+// DividesAnew is the condition of DivideAnew on a lock row, whose alias is given. No roster has both removals, of
+// queues with names, and totals, of queues with numbers.
 func DividesAnew(lockRow string) string {
 	column := lockRow + ".queue_changes"
 	return `(` + column + ` IS NOT NULL AND ` + column + ` NOT LIKE '%` + removeText + `%')`

@@ -290,7 +290,8 @@ func (v View) MarkChanging(uuid string, given []ViewQueue) {
 	for i := range v.Queues {
 		q := &v.Queues[i]
 		q.Changing = v.Changes.Queues() > 0 || v.Changes.Removes(q.ID)
-		if q.Owner == uuid && v.Changes.Total(q.ID) > 0 && (next == nil || order(q) < order(next)) && !v.isLater(*q, waiting) {
+		resizes := q.Owner == uuid && v.Changes.Total(q.ID) > 0
+		if resizes && (next == nil || order(q) < order(next)) && !v.isLater(*q, waiting) {
 			next = q
 		}
 	}
