@@ -143,13 +143,15 @@ func accesses(plan string) (list []access) {
 func (a access) byKeys(ctx context.Context, db *sql.DB, marks []string) (bool, error) {
 	first, _, _ := strings.Cut(a.condition, " AND ")
 	has := func(text string) bool {
-		return slices.ContainsFunc(numberedMark.FindAllString(text, -1), func(m string) bool { return slices.Contains(marks, m) })
+		isKey := func(mark string) bool { return slices.Contains(marks, mark) }
+		return slices.ContainsFunc(numberedMark.FindAllString(text, -1), isKey)
 	}
 	if has(first) || !has(a.condition) {
 		return has(first), nil
 	}
 	var unique bool
 	err := db.QueryRowContext(ctx, `SELECT COALESCE(bool_and(i.indisunique), FALSE)
-		FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid WHERE c.relname = $1`, a.index).Scan(&unique)
+		FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+		WHERE c.relname = $1`, a.index).Scan(&unique)
 	return unique, err
 }
