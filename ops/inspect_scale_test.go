@@ -73,7 +73,7 @@ func reads(c *center.Center) map[string]read {
 			}
 			return err
 		}},
-		"doctor": {106, func(ctx context.Context) error { _, err := doctor.Diagnose(ctx, ops.New(c), ""); return err }},
+		"doctor": {107, func(ctx context.Context) error { _, err := doctor.Diagnose(ctx, ops.New(c), ""); return err }},
 	}
 }
 

@@ -220,7 +220,7 @@ var processMutants = []mutant{
 	},
 	{
 		"X5", "an item of a cursor that had failed before the last success is doubted for ever",
-		"observe", "o.clean, o.failedSince = false, earlier(o.failedSince, e.now)",
+		"observe", "o.noteFailure(e.now)",
 		"o.clean = false",
 		"TestAKnownFailureIsNotDoubtedForEver",
 	},
