@@ -109,7 +109,7 @@ func TestHeartbeatsArePrepared(t *testing.T) {
 	t.Run("again some time after a table was altered", func(t *testing.T) {
 		t.Parallel()
 		c := openPreparing(t)
-		centertest.Exec(t, c, `ALTER TABLE schedule_task_running ALTER COLUMN removing TYPE varchar(4000)`)
+		centertest.Exec(t, c, `ALTER TABLE schedule_task_running ALTER COLUMN queue_changes TYPE varchar(4000)`)
 		retryHeartbeat(t, c)
 		c.AgePrepared(t, agedOut)
 		sendHeartbeats(t, c, 2)

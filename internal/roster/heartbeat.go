@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,16 +118,21 @@ var renewLease = fmt.Sprintf(`beat_token = v.token,
 		WHEN watching_since > v.since AND NOT watching_since > %s THEN watching_since ELSE v.since END,
 	heartbeat_time = {now}, read_version = v.read_number, read_sum = v.queues_sum,
 	judge_dead_interval_ms = CASE WHEN v.judge_dead > 0 THEN v.judge_dead ELSE judge_dead_interval_ms END,
-	state = CASE WHEN `+keptStates+` THEN state ELSE v.next_state END, `, mostBeats, soon(ClockSlack)) + lowerShare
+	state = CASE WHEN `+keptStates+` THEN state ELSE v.next_state END`, mostBeats, soon(ClockSlack))
 
 // update returns the UPDATE of the heartbeat. Its text does not grow with the servers, so that the database and the
-// driver prepare it once.
+// driver prepare it once. It writes no share that no server lowers: SQLite checks what is written, so a value that an
+// edit by hand has left in one row would cost all servers of the process their leases.
 func (b Heartbeat) update(d *sqldb.Dialect) (query string, args []any, err error) {
 	rows := make([]leaseRow, len(b.Servers))
 	for i, s := range b.Servers {
 		rows[i] = newLeaseRow(b.Token, s)
 	}
-	return sqldb.UpdateServers(d, rows, renewLease, `s.beat_token IN (v.old_token, v.token)`+d.Durable)
+	set := renewLease
+	if slices.ContainsFunc(b.Servers, func(s ServerReport) bool { return s.Lowering.Version > 0 }) {
+		set += ", " + lowerShare
+	}
+	return sqldb.UpdateServers(d, rows, set, `s.beat_token IN (v.old_token, v.token)`+d.Durable)
 }
 
 // HeartbeatReply is what a server learns with the heartbeat. All of it comes from one statement (S2), because a second
