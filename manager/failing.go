@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/dutyrota/rota/center"
@@ -87,7 +88,9 @@ type failureTeller struct {
 	session *session
 	outage  time.Time // when the breaker opened; zero while it is closed
 	heard   time.Time // the last reply to a heartbeat
-	back    time.Time // the last one after which the lease, which had expired, is valid again
+
+	// The last reply after which the lease, which had expired, is valid again. What collects the statistics reads it, too.
+	back atomic.Pointer[time.Time]
 }
 
 func failingPart(s *session) part {
@@ -111,7 +114,7 @@ func failingPart(s *session) part {
 func (f *failureTeller) follow(heartbeatReply) {
 	now := time.Now()
 	if elapsed(f.heard, now) > f.reg.lease.intervals().lease() {
-		f.back = now
+		f.back.Store(&now)
 	}
 	f.heard = now
 }
@@ -120,7 +123,7 @@ func (f *failureTeller) follow(heartbeatReply) {
 // failed before shows the outage of the database, until something fails again.
 func (f *failureTeller) failing() *FailingError {
 	stats := f.proc.Stats()
-	if stats.LastErrorTime.Before(f.back) {
+	if back := f.back.Load(); back != nil && stats.LastErrorTime.Before(*back) {
 		return nil
 	}
 	return f.session.server.failing(stats)

@@ -25,7 +25,7 @@ var resizeScenarios = []scenario{
 // The transactions of a split and of a merge.
 const (
 	splitting step = "cur_since = CASE WHEN cur_server IS NULL THEN NULL"
-	yielding  step = "cur_server = NULL, cur_since = NULL, req_server = NULL" // an owner gives up a queue that merges
+	yielding  step = "cur_server = NULL, cur_since = NULL, epoch = epoch + 1" // an owner gives up a queue that merges
 	merging   step = "UPDATE schedule_queue SET failing_since = NULL, queue_total ="
 )
 
