@@ -3,6 +3,7 @@ package steady
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -80,15 +81,12 @@ func (d dialect) claim() string {
 
 // settle settles rows with given ids.
 func (d dialect) settle(ids []int64) (query string, args []any) {
-	list := make([]byte, 0, 12*len(ids))
+	marks, args := make([]string, len(ids)), make([]any, len(ids))
 	for i, id := range ids {
-		if i > 0 {
-			list = append(list, ',', ' ')
-		}
-		list = append(list, d.mark(i+1)...)
-		args = append(args, id)
+		marks[i], args[i] = d.mark(i+1), id
 	}
-	return `UPDATE orders SET state = 'SETTLED', settled_at = ` + d.now + ` WHERE id IN (` + string(list) + `) AND (state = 'NEW') IS TRUE`, args
+	return `UPDATE orders SET state = 'SETTLED', settled_at = ` + d.now + ` WHERE id IN (` + strings.Join(marks, ", ") +
+		`) AND (state = 'NEW') IS TRUE`, args
 }
 
 // table is the table of a turn, in a database of its own.
@@ -152,15 +150,12 @@ func (t *table) arrive(ctx context.Context, o Options, d time.Duration) error {
 
 // insert inserts the next n rows, with a job for each if the peer has jobs.
 func (t *table) insert(ctx context.Context, n int) error {
-	query := `INSERT INTO orders (id, state, note, arrived_at) VALUES `
-	var args []any
+	rows, args := make([]string, n), make([]any, n)
 	for i := range n {
-		if i > 0 {
-			query += ", "
-		}
-		query += `(` + t.sql.mark(i+1) + `, 'NEW', 'something that makes a row', ` + t.sql.now + `)`
-		args = append(args, t.last+int64(i)+1)
+		rows[i] = `(` + t.sql.mark(i+1) + `, 'NEW', 'something that makes a row', ` + t.sql.now + `)`
+		args[i] = t.last + int64(i) + 1
 	}
+	query := `INSERT INTO orders (id, state, note, arrived_at) VALUES ` + strings.Join(rows, ", ")
 	if err := t.write(ctx, n, query, args...); err != nil {
 		return err
 	}
