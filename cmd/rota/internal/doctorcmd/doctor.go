@@ -35,7 +35,8 @@ as, expired workers, queues without an owner, hand-overs that take too long,
 failed items, settings. List problems and how to solve them. Change nothing.
 With a rota.yaml, check it and its statements too: what a worker refuses, what
 the database does not know, selects that read a large table without an index,
-and transactions that keep a cursor back.
+an execute that does not find its rows by their keys, and transactions that
+keep a cursor back.
 
 A PROBLEM makes the exit code 1, a NOTE does not.`,
 		Example: `  rota doctor

@@ -34,12 +34,14 @@ func (d *Dealer) findKeyScan(ctx context.Context, batch int) (found *Scan, err e
 	if err != nil {
 		return nil, fmt.Errorf("explain tasks.%s.dealer.sql.%s%s: %w", d.task, d.exec.name, in(d.name), err)
 	}
-	marks := d.exec.keyMarks(batch)
-	for _, a := range accesses(plan) {
+	marks, all := d.exec.keyMarks(batch), accesses(plan)
+	for _, a := range all { // also that of a table which is joined first may lead to the keys
 		by, err := a.byKeys(ctx, db, marks)
 		if err != nil || by {
 			return nil, err
 		}
+	}
+	for _, a := range all {
 		if large, err := isLarge(ctx, db, a.quoted); err != nil {
 			return nil, err
 		} else if !large {
