@@ -38,7 +38,7 @@ type batchResult struct {
 	done         int         // items
 	failed, dead int         // items; if a call has failed and failed is 0, nothing is known about the items
 	parked       int         // items that have failed alone or by name for the first time
-	named        []itemError // the failed items, if the error names them
+	named        []ItemError // the failed items, if the error names them
 	passed       []SweptItem // of a sweep, the items that it passes, at most maxFailedItems
 	waiting      int         // failed items whose failure is no attempt; in a sweep they wait for the end of an outage
 	first        uint64      // the latest record.first of the items that failed; 0 if none failed alone or by name
@@ -288,12 +288,12 @@ func (b *batch) finishLocked(s *scheduler) {
 	if s.inFlight.batches--; s.inFlight.batches == s.inFlight.most {
 		notify(s.signals.drained)
 	}
-	s.stats.countBatch(b)
+	countBatch(&s.stats, b)
 	b.grant.work.count(b)
 	if b.mark >= ordinary && (b.outcome == done || b.outcome == failed) {
 		b.measurePaceLocked(s)
 	}
-	if b.serial || b.order != nil || l.limits.inFlight(s.settings) > 0 {
+	if b.serial || b.order != nil || s.settings.inFlightOf(l.limits) > 0 {
 		b.continuePageLocked(s)
 	}
 	if whole := b.outcome == done || b.outcome == failed; b.page.endBatch(whole && !b.isolation.missed(b.mark)) {
@@ -345,11 +345,11 @@ func (b *batch) continuePageLocked(s *scheduler) {
 	} else { // the lane may not have been ready when the breaker opened
 		goesOn = goesOn && (!s.outage.open() || b.quota > 0)
 	}
-	s.stats.skip(b.page.handout.end(b))
+	skip(&s.stats, b.page.handout.end(b))
 	if !goesOn {
-		s.stats.skip(b.page.drop())
+		skip(&s.stats, b.page.drop())
 		if next := b.lane.page; next != nil && next != b.page { // in NOTSLEEP
-			s.stats.skip(next.drop())
+			skip(&s.stats, next.drop())
 		}
 	}
 	s.offerLocked(b.lane)
@@ -361,7 +361,7 @@ func (b *batch) itemDone(n int) bool {
 	case b.mark < ordinary:
 		return false
 	case b.outcome == failed && b.result.named != nil:
-		return !slices.ContainsFunc(b.result.named, func(e itemError) bool { return e.index == n })
+		return !slices.ContainsFunc(b.result.named, func(e ItemError) bool { return e.Index == n })
 	}
 	return b.outcome == done
 }

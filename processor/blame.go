@@ -87,7 +87,7 @@ func (b *batch) blame() {
 		return
 	}
 	if named == nil && b.size() == 1 {
-		named = []itemError{{0, b.err}}
+		named = []ItemError{{0, b.err}}
 	}
 	if named == nil {
 		b.suspectAll()
@@ -113,7 +113,7 @@ func (b *batch) suspectAll() {
 }
 
 // failItems records a failure of each failed item. A sweep makes one attempt only, and keeps its failures in memory.
-func (b *batch) failItems(named []itemError) {
+func (b *batch) failItems(named []ItemError) {
 	log := b.lane.failures
 	updates := make([]update, 0, len(named))
 	for _, f := range named {
@@ -121,7 +121,7 @@ func (b *batch) failItems(named []itemError) {
 		if !b.page.records[u.key].failedItself() {
 			b.result.parked++
 		}
-		b.result.add(verdict, SweptItem{Key: u.key, Err: f.err, At: b.now}, u.record)
+		b.result.add(verdict, SweptItem{Key: u.key, Err: f.Err, At: b.now}, u.record)
 		switch {
 		case b.capabilities.Cursored && verdict == passOver: // the item is executed again
 			b.result.pause = true
@@ -176,35 +176,36 @@ func (r *batchResult) add(v verdict, item SweptItem, now record) {
 
 // failItem returns the new record of an item that failed once more, and what the failure means. It notes when the item
 // had failed first.
-func (b *batch) failItem(f itemError) (update, verdict) {
-	u := b.updateOf(f.index)
+func (b *batch) failItem(f ItemError) (update, verdict) {
+	u := b.updateOf(f.Index)
 	b.result.first = max(b.result.first, cmp.Or(u.first, math.MaxUint64))
 	most := b.settings.ItemMaxAttempts
+	_, busy := RetryOf(f.Err)
 	verdict := failure{
-		record: u.record, permanent: isPermanent(f.err), busy: isBusy(f.err), data: b.env.DataError(f.err),
+		record: u.record, permanent: IsPermanent(f.Err), busy: busy, data: b.env.DataError(f.Err),
 		began: b.began, round: b.round, doubted: b.doubted, sweeps: b.lane.sweep != nil, inOrder: b.capabilities.Cursored,
 	}.judge(most)
-	u.failed(b.rounds.Load(), f.err)
+	u.failed(b.rounds.Load(), f.Err)
 	switch verdict {
 	case passOver:
 		u.record = record{dead: true, unsaved: true}
 		return u, verdict
 	case doubt:
 		if !u.dead {
-			u.doubt(&b.call, f.err)
+			u.doubt(&b.call, f.Err)
 		}
 		return u, verdict
 	}
 	u.doubtful, u.tries = false, 0
-	if !isBusy(f.err) {
+	if !busy {
 		u.attempts++
 	}
 	if verdict == last {
 		u.dead = true
 		b.logLine(slog.LevelError, "item is dead",
-			slog.Any("error", f.err), slog.String("key", u.key), slog.Int("attempts", u.attempts))
+			slog.Any("error", f.Err), slog.String("key", u.key), slog.Int("attempts", u.attempts))
 	}
-	pause := cmp.Or(b.settings.asked(f.err), b.settings.pause(u.attempts, b.settings.RetryMax))
+	pause := cmp.Or(b.settings.asked(f.Err), b.settings.pause(u.attempts, b.settings.RetryMax))
 	u.retryAt = time.Now().Add(pause)
 	return u, verdict
 }

@@ -135,26 +135,6 @@ func TestFailuresNameTheItems(t *testing.T) {
 	})
 }
 
-// In an outage all items of a batch have the same error. Nobody but the dealer knows what stands where in the batch.
-func TestFailuresSayEachTextOnce(t *testing.T) {
-	t.Parallel()
-	for want, texts := range map[string][]string{
-		"items failed: 1; away":         {"away"},
-		"items failed: 3; away":         {"away", "away", "away"},
-		"items failed: 3; away; busy":   {"away", "busy", "away"},
-		"items failed: 4; a; b; c; ...": {"a", "b", "c", "d"},
-		"items failed: 5; a; b; c":      {"a", "b", "a", "c", "b"},
-	} {
-		var f processor.Failures
-		for i, text := range texts {
-			f.Add(i, errors.New(text))
-		}
-		if got := f.Err().Error(); got != want {
-			t.Errorf("%q: got %s, want %s", texts, got, want)
-		}
-	}
-}
-
 func TestFailuresOutsideTheBatchFailTheWholeBatch(t *testing.T) {
 	var f processor.Failures
 	f.Add(0, nil)

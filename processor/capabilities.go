@@ -23,15 +23,6 @@ type Capabilities struct {
 	Slotless bool
 }
 
-// capabilities are all capabilities that a dealer offers.
-type capabilities struct {
-	Capabilities
-	peeker, atomic bool
-}
-
-// tracksItems reports whether failures are counted per item rather than per queue.
-func (a Capabilities) tracksItems() bool { return a.Keyed || a.Cursored }
-
 // String lists the capabilities by name, with commas. ParseCapabilities reads it.
 func (a Capabilities) String() string {
 	var names []string
@@ -54,15 +45,23 @@ func ParseCapabilities(list string) (a Capabilities) {
 	return a
 }
 
+// Needs are what the settings of a task type ask of its dealer.
+type Needs struct {
+	Runs       bool // mode RUN
+	NotSleep   bool // processor_type NOTSLEEP
+	Splittable bool
+	Databases  int // data databases that have the items
+}
+
 // CursorsInData reports whether the dealer's cursors of mode CONTINUOUS are in data databases, beside its items.
-// databases is Env.Databases.
+// databases is Needs.Databases.
 func (a Capabilities) CursorsInData(databases int) bool { return a.Cursored && databases > 0 }
 
-// Check returns an error if the capabilities contradict each other or the settings. databases is Env.Databases.
-// Configure calls it, and so can a program that has only the list of another process's dealer.
-func (a Capabilities) Check(s Settings, databases int) error {
+// Check returns an error if the capabilities contradict each other or the needs. A worker asks it, and so can a program
+// that has only the list of another process's dealer.
+func (a Capabilities) Check(n Needs) error {
 	switch {
-	case a.CursorsInData(databases) && s.Runs:
+	case a.CursorsInData(n.Databases) && n.Runs:
 		return errors.New("mode (RUN) keeps cursors in the roster, and a dealer that is Cursored and has its items in a " +
 			"data database keeps them there")
 	case a.Discarder && !a.Keyed:
@@ -71,13 +70,13 @@ func (a Capabilities) Check(s Settings, databases int) error {
 		return errors.New("a dealer that is Paged must be Keyed and not Cursored")
 	case a.Ordered && (!a.Keyed || a.Cursored):
 		return errors.New("a dealer that is Ordered must be Keyed and not Cursored")
-	case s.Splittable && a.CursorsInData(databases):
+	case n.Splittable && a.CursorsInData(n.Databases):
 		return errors.New("splittable (true) needs cursors in the roster, and a dealer that is Cursored and has its items " +
 			"in a data database keeps them there")
-	case s.NotSleep && a.Cursored:
+	case n.NotSleep && a.Cursored:
 		return errors.New("processor_type (NOTSLEEP) must be SLEEP for a dealer that is Cursored, " +
 			"because its batches run one after another")
-	case s.NotSleep && !a.Keyed:
+	case n.NotSleep && !a.Keyed:
 		return errors.New("processor_type (NOTSLEEP) needs a dealer that is Keyed, to recognize the items in flight")
 	}
 	return nil

@@ -105,6 +105,21 @@ type Queue struct {
 	FailingSince time.Time
 }
 
+// QueueOf returns the number of the queue to which an item belongs that is divided by a whole number: the absolute
+// value of the remainder, so that each number has a queue, a negative one too (N4). total must be positive. The
+// condition of SQL that says the same is schema.Dialect.Mine.
+func QueueOf(key int64, total int) int {
+	return int(max(key%int64(total), -(key % int64(total))))
+}
+
+// QueueLimits are the bounds and the weight of one queue (X11). The zero value is those of the settings, and one batch
+// in a turn.
+type QueueLimits struct {
+	RatePerSecond float64 // instead of Settings.QueueRatePerSecond; negative: no limit
+	MaxInFlight   int     // instead of Settings.QueueMaxInFlight; negative: no limit
+	Weight        int     // batches that the queue may start when it is its turn; 0 is 1
+}
+
 // Run describes one run to one of its queues (mode RUN). A run sweeps all queues of a task type until they are drained.
 // The processor does not write to it.
 type Run struct {

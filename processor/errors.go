@@ -11,19 +11,19 @@ import (
 
 // Failures collects the items of a batch that failed, when the other items are done. The zero value is ready to use. It
 // is not safe for concurrent use. An error of Execute that does not come from Failures does not say which items failed.
-type Failures struct{ list []itemError }
+type Failures struct{ list []ItemError }
 
-// itemError is the error of the item at one position of a batch.
-type itemError struct {
-	index int
-	err   error
+// ItemError is the error of the item at one position of a batch.
+type ItemError struct {
+	Index int
+	Err   error
 }
 
 // Add records that the item at index i of the batch failed. It ignores a nil error. Of several errors for one item it
 // keeps the first. An i outside the batch turns the error into an error of the whole batch.
 func (f *Failures) Add(i int, err error) {
 	if err != nil {
-		f.list = append(f.list, itemError{i, err})
+		f.list = append(f.list, ItemError{i, err})
 	}
 }
 
@@ -34,12 +34,12 @@ func (f *Failures) Err() error {
 		return nil
 	}
 	list := slices.Clone(f.list)
-	slices.SortStableFunc(list, func(a, b itemError) int { return cmp.Compare(a.index, b.index) })
-	return &partialError{slices.CompactFunc(list, func(a, b itemError) bool { return a.index == b.index })}
+	slices.SortStableFunc(list, func(a, b ItemError) int { return cmp.Compare(a.Index, b.Index) })
+	return &partialError{slices.CompactFunc(list, func(a, b ItemError) bool { return a.Index == b.Index })}
 }
 
 // partialError is the error of Failures. It holds each failed item once, in the order of the batch.
-type partialError struct{ list []itemError }
+type partialError struct{ list []ItemError }
 
 // Error says each text once, because in an outage all items have the same, and no place in the batch, which nobody but
 // the dealer sees: the records of failed items have their keys.
@@ -47,7 +47,7 @@ func (e *partialError) Error() string {
 	const limit = 3
 	texts := []string{fmt.Sprintf("items failed: %d", len(e.list))}
 	for _, f := range e.list {
-		text := f.err.Error()
+		text := f.Err.Error()
 		switch {
 		case slices.Contains(texts[1:], text):
 		case len(texts) > limit:
@@ -62,59 +62,18 @@ func (e *partialError) Error() string {
 func (e *partialError) Unwrap() []error {
 	all := make([]error, len(e.list))
 	for i, f := range e.list {
-		all[i] = f.err
+		all[i] = f.Err
 	}
 	return all
 }
 
-// namedFailures returns the item errors that err carries, each of them brief, or nil if it carries none or one outside
-// a batch of n items.
-func namedFailures(err error, n int, redact func(string) string) []itemError {
-	e, ok := errors.AsType[*partialError](err)
-	if !ok || e.list[0].index < 0 || e.list[len(e.list)-1].index >= n {
-		return nil
+// ItemErrors returns what err carries from Failures, each item once, in the order of the batch: nil if it carries
+// nothing. The caller must not change it. A dealer that wraps another asks it, and so does the test of a dealer.
+func ItemErrors(err error) []ItemError {
+	if e, ok := errors.AsType[*partialError](err); ok {
+		return e.list
 	}
-	list := make([]itemError, len(e.list))
-	for i, f := range e.list {
-		list[i] = itemError{f.index, brief(f.err, redact)}
-	}
-	return list
-}
-
-// maxErrorText bounds the text of an error, in bytes: some fail with the page of a web server, once per item.
-const maxErrorText = 2000
-
-// briefError is an error whose text is cut or redacted. What it wraps still says what the error means.
-type briefError struct {
-	text string
-	err  error
-}
-
-func (e *briefError) Error() string { return e.text }
-func (e *briefError) Unwrap() error { return e.err }
-
-// brief returns err with the text that redact makes of its own, of at most maxErrorText and with a remark if it was
-// cut. A text is redacted before it is cut, because no one knows the half of a secret.
-func brief(err error, redact func(string) string) error {
-	if err == nil {
-		return nil
-	}
-	text := redact(err.Error())
-	if len(text) > maxErrorText {
-		text = fmt.Sprintf("%s... (cut, %d bytes)", strings.ToValidUTF8(text[:maxErrorText], ""), len(text))
-	}
-	if text == err.Error() {
-		return err
-	}
-	return &briefError{text, err}
-}
-
-// lasting returns what a record keeps of err: not more than its text if that was cut, because the error may hold it.
-func lasting(err error) error {
-	if e, ok := errors.AsType[*briefError](err); ok {
-		return errors.New(e.text)
-	}
-	return err
+	return nil
 }
 
 // Permanent marks the error of an item as final: the item is dead at once. It works for an item that fails alone or in
@@ -134,21 +93,11 @@ type permanentError struct{ err error }
 func (e *permanentError) Error() string { return e.err.Error() }
 func (e *permanentError) Unwrap() error { return e.err }
 
-func isPermanent(err error) bool {
+// IsPermanent reports whether err, or what it wraps, is Permanent. Of an error of Failures it says whether one of its
+// items has such an error: ItemErrors has each.
+func IsPermanent(err error) bool {
 	_, ok := errors.AsType[*permanentError](err)
 	return ok
-}
-
-// allPermanent reports whether every failure in err is Permanent.
-func allPermanent(err error) bool { return allFailures(err, isPermanent) }
-
-// allFailures reports whether is holds for every failure in err.
-func allFailures(err error, is func(error) bool) bool {
-	e, ok := errors.AsType[*partialError](err)
-	if !ok {
-		return is(err)
-	}
-	return !slices.ContainsFunc(e.list, func(f itemError) bool { return !is(f.err) })
 }
 
 // RetryAfter adds to an error the pause before the next attempt, instead of the growing pause, up to Settings.RetryMax.
@@ -181,15 +130,11 @@ type retryError struct {
 func (e *retryError) Error() string { return fmt.Sprintf("%v (retry after %s)", e.err, e.after) }
 func (e *retryError) Unwrap() error { return e.err }
 
-// retryAfter returns the pause that RetryAfter added to err, or 0.
-func retryAfter(err error) time.Duration {
+// RetryOf returns the pause that RetryAfter or Busy has added to err, or to what it wraps, and whether it was Busy; 0 for
+// none.
+func RetryOf(err error) (after time.Duration, busy bool) {
 	if e, ok := errors.AsType[*retryError](err); ok {
-		return e.after
+		return e.after, e.busy
 	}
-	return 0
-}
-
-func isBusy(err error) bool {
-	e, ok := errors.AsType[*retryError](err)
-	return ok && e.busy
+	return 0, false
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/dutyrota/rota/processor"
 )
@@ -18,7 +17,6 @@ type order struct{ ID int }
 type settle struct {
 	mu   sync.Mutex
 	open map[int]bool
-	done context.CancelFunc // called when all orders are settled
 }
 
 func (s *settle) Select(_ context.Context, sel processor.Selection) ([]order, error) {
@@ -39,38 +37,17 @@ func (s *settle) Execute(_ context.Context, orders []order) error {
 	for _, o := range orders {
 		delete(s.open, o.ID)
 	}
-	if len(s.open) == 0 {
-		s.done()
-	}
 	return nil
 }
 
 // This example runs a dealer without a roster. A real program passes it to manager.Serve.
 func Example() {
-	ctx, cancel := context.WithCancel(context.Background())
-	dealer := &settle{open: map[int]bool{}, done: cancel}
+	dealer := &settle{open: map[int]bool{}}
 	for id := range 100 {
 		dealer.open[id] = true
 	}
-	p, err := processor.New(dealer, processor.Env{TaskType: "settle", OwnSign: "BASE"}, processor.Settings{
-		ThreadNumber: 2, FetchNumber: 20, ExecuteNumber: 5,
-		SleepTimeNoData: time.Second, Retry: time.Second, RetryFactor: 2, RetryJitter: 0.5, RetryMax: time.Minute,
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, q := range []processor.Queue{{ID: "0", Index: 0, Epoch: 1}, {ID: "1", Index: 1, Epoch: 1}} {
-		if err := p.Grant(q, 2); err != nil {
-			fmt.Println(err)
-			return
-		}
-	}
-	if err := p.Run(ctx); err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println("settled:", p.Stats().SuccessCount)
+	stats := work(dealer, processor.Queue{ID: "0", Index: 0}, processor.Queue{ID: "1", Index: 1})
+	fmt.Println("settled:", stats.SuccessCount)
 	// Output: settled: 100
 }
 
@@ -102,34 +79,6 @@ func (p *push) Discard(_ context.Context, message string, cause error) error {
 
 func (p *push) remove(messages ...string) {
 	p.open = slices.DeleteFunc(p.open, func(m string) bool { return slices.Contains(messages, m) })
-}
-
-// work runs a dealer until its queues are empty. A real program passes the dealer to manager.Serve, and a test to
-// manager/rotatest.
-func work[T any](d processor.TaskDealer[T], queues ...processor.Queue) processor.Stats {
-	p, err := processor.New(d, processor.Env{TaskType: "example"}, processor.Settings{
-		ThreadNumber: 1, FetchNumber: 20, ExecuteNumber: 10, ItemMaxAttempts: 1,
-		SleepTimeNoData: time.Second, Retry: time.Millisecond, RetryFactor: 2, RetryMax: time.Second,
-	})
-	if err != nil {
-		panic(err)
-	}
-	for _, q := range queues {
-		if err := p.Grant(q, len(queues)); err != nil {
-			panic(err)
-		}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { err = p.Run(ctx) })
-	for slices.ContainsFunc(p.Queues(), func(q processor.QueueState) bool { return q.EmptySince.IsZero() }) {
-		<-p.Emptied()
-	}
-	cancel()
-	if running.Wait(); err != nil {
-		panic(err)
-	}
-	return p.Stats()
 }
 
 // A Discarder removes an item that is given up, here after its only attempt alone. The others of its batch are pushed.
@@ -212,7 +161,7 @@ func ExampleEach() {
 type mailboxes struct {
 	mu    sync.Mutex
 	mails map[string][]string // by queue
-	sent  chan string
+	peeks int
 }
 
 func (m *mailboxes) Select(_ context.Context, s processor.Selection) ([]string, error) {
@@ -227,15 +176,19 @@ func (m *mailboxes) Execute(_ context.Context, mails []string) error {
 	for _, mail := range mails {
 		to, _, _ := strings.Cut(mail, ":")
 		m.mails[to] = slices.DeleteFunc(m.mails[to], func(other string) bool { return other == mail })
-		m.sent <- mail
+		fmt.Println("sent", mail)
 	}
 	return nil
 }
 
-// Peek stands for SELECT DISTINCT recipient FROM mails WHERE sent_at IS NULL.
-func (m *mailboxes) Peek(context.Context, []processor.Selection) (busy []string, err error) {
+// Peek stands for SELECT DISTINCT recipient FROM mails WHERE sent_at IS NULL. A mail comes after the second peek.
+func (m *mailboxes) Peek(_ context.Context, idle []processor.Selection) (busy []string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.peeks++; m.peeks == 2 {
+		fmt.Println("idle queues:", len(idle))
+		m.mails["box7"] = []string{"box7: hello"}
+	}
 	for to, mails := range m.mails {
 		if len(mails) > 0 {
 			busy = append(busy, to)
@@ -246,37 +199,12 @@ func (m *mailboxes) Peek(context.Context, []processor.Selection) (busy []string,
 
 // A hundred idle queues cost one statement each sleep_time_nodata, and not a hundred.
 func ExamplePeeker() {
-	dealer := &mailboxes{mails: map[string][]string{}, sent: make(chan string)}
-	p, err := processor.New(dealer, processor.Env{TaskType: "mail"}, processor.Settings{
-		ThreadNumber: 2, FetchNumber: 20, ExecuteNumber: 5,
-		SleepTimeNoData: 50 * time.Millisecond, Retry: time.Second, RetryFactor: 2, RetryMax: time.Minute,
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	var boxes []processor.Queue
 	for i := range 100 {
-		if err := p.Grant(processor.Queue{ID: fmt.Sprint("box", i), Index: i, Epoch: 1}, 100); err != nil {
-			fmt.Println(err)
-			return
-		}
+		boxes = append(boxes, processor.Queue{ID: fmt.Sprint("box", i), Index: i})
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := p.Run(ctx); err != nil {
-			fmt.Println(err)
-		}
-	})
-	for p.Stats().PeekCount < 2 { // two peeks have found nothing
-		time.Sleep(10 * time.Millisecond)
-	}
-	dealer.mu.Lock()
-	dealer.mails["box7"] = []string{"box7: hello"}
-	dealer.mu.Unlock()
-	fmt.Println(<-dealer.sent)
-	cancel()
-	running.Wait()
+	workUntil(func(s processor.Stats) bool { return s.SuccessCount > 0 }, &mailboxes{mails: map[string][]string{}}, boxes...)
 	// Output:
-	// box7: hello
+	// idle queues: 100
+	// sent box7: hello
 }

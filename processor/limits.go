@@ -235,7 +235,7 @@ func (s *scheduler) cutPageLocked(now time.Time) bool {
 	if l == nil || l.page.batches == 0 || now.Sub(l.page.readyAt) <= pageCut {
 		return false
 	}
-	s.stats.skip(l.page.drop())
+	skip(&s.stats, l.page.drop())
 	s.placeLocked(l, now)
 	return s.roomLocked()
 }

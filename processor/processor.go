@@ -55,7 +55,7 @@ func New[T any](d TaskDealer[T], env Env, s Settings) (*Processor, error) {
 func (u *setup) validate(s *Settings) error {
 	err := s.validate()
 	if err == nil {
-		err = u.capabilities.Check(*s, u.env.Databases)
+		err = u.capabilities.Check(s.Needs(u.env.Databases))
 	}
 	if err != nil {
 		return fmt.Errorf("settings of task type %s: %w", u.env.TaskType, err)

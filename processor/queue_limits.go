@@ -7,20 +7,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// QueueLimits are the bounds and the weight of one queue (X11). The zero value is those of the settings, and one batch
-// in a turn.
-type QueueLimits struct {
-	RatePerSecond float64 // instead of Settings.QueueRatePerSecond; negative: no limit
-	MaxInFlight   int     // instead of Settings.QueueMaxInFlight; negative: no limit
-	Weight        int     // batches that the queue may start when it is its turn; 0 is 1
+// rateOf returns the items per second of a queue; 0 is no bound.
+func (s *Settings) rateOf(l QueueLimits) float64 {
+	return max(0, cmp.Or(l.RatePerSecond, s.QueueRatePerSecond))
 }
 
-func (q QueueLimits) rate(s *Settings) float64 {
-	return max(0, cmp.Or(q.RatePerSecond, s.QueueRatePerSecond))
-}
-
-func (q QueueLimits) inFlight(s *Settings) int {
-	return max(0, cmp.Or(q.MaxInFlight, s.QueueMaxInFlight))
+// inFlightOf returns the batches of a queue that may be in flight; 0 is no bound.
+func (s *Settings) inFlightOf(l QueueLimits) int {
+	return max(0, cmp.Or(l.MaxInFlight, s.QueueMaxInFlight))
 }
 
 // SetLimits replaces the bounds of a queue that the processor holds. Batches in flight go on.
@@ -40,7 +34,7 @@ func (p *Processor) SetLimits(id string, limits QueueLimits) {
 
 // limit replaces the bounds of a lane. It begins with a whole burst, so that nothing has to be saved up.
 func (l *lane) limit(limits QueueLimits, s *Settings) {
-	l.limits, l.rate = limits, newQueueRate(limits.rate(s))
+	l.limits, l.rate = limits, newQueueRate(s.rateOf(limits))
 	l.times.holds[holdRate] = time.Time{}
 }
 
@@ -91,7 +85,7 @@ func (r *queueRate) readyAt(now time.Time) time.Time {
 
 // full reports whether no further batch of the lane may start, because too many are in flight (X11).
 func (l *lane) full(s *Settings) bool {
-	most := l.limits.inFlight(s)
+	most := s.inFlightOf(l.limits)
 	return most > 0 && l.batches >= most
 }
 

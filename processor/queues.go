@@ -59,7 +59,7 @@ func (p *Processor) Grant(q Queue, total int) error {
 	}
 	l.grant, l.limits = g, q.Limits
 	l.failures = newFailureLog(p.env.Items, q, s.capabilities, &p.memory.notes)
-	l.rate = newQueueRate(l.limits.rate(s.settings))
+	l.rate = newQueueRate(s.settings.rateOf(l.limits))
 	s.grants[q.ID] = g
 	now := time.Now()
 	l.times.ask(askMore, now)
@@ -200,7 +200,7 @@ func (s *scheduler) drainLocked(g *grant, now time.Time) {
 		s.due.remove(l)
 	}
 	if l.page != nil {
-		s.stats.skip(l.page.drop())
+		skip(&s.stats, l.page.drop())
 		s.placeLocked(l, now)
 	}
 	s.limiter.invalidate()
@@ -238,13 +238,6 @@ func (gs grants) of(key string, totals map[int64]bool) *grant {
 		}
 	}
 	return nil
-}
-
-// QueueOf returns the number of the queue to which an item belongs that is divided by a whole number: the absolute
-// value of the remainder, so that each number has a queue, a negative one too (N4). total must be positive. The
-// condition of SQL that says the same is schema.Dialect.Mine.
-func QueueOf(key int64, total int) int {
-	return int(max(key%int64(total), -(key % int64(total))))
 }
 
 // grant is one queue under one epoch: the unit of ownership and of draining. The scheduler's lock guards it.

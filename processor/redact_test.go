@@ -16,10 +16,10 @@ func TestErrorsAreRedactedBeforeTheyAreCut(t *testing.T) {
 	f.Add(1, Permanent(cause))
 	whole := brief(f.Err(), redact)
 	items := namedFailures(whole, 2, redact)
-	if len(items) != 1 || !isPermanent(items[0].err) || !errors.Is(whole, cause) {
+	if len(items) != 1 || !IsPermanent(items[0].Err) || !errors.Is(whole, cause) {
 		t.Fatalf("got %v of %v", items, whole)
 	}
-	for _, err := range []error{whole, items[0].err} {
+	for _, err := range []error{whole, items[0].Err} {
 		if text := err.Error(); strings.Contains(text, "secr") || len(text) > maxErrorText+50 {
 			t.Errorf("%d bytes, which end in %q", len(text), text[len(text)-50:])
 		}

@@ -28,7 +28,10 @@ func (s *Settings) pause(n int, most time.Duration) time.Duration {
 }
 
 // asked returns the pause that RetryAfter added to err, up to RetryMax; 0 if it added none.
-func (s *Settings) asked(err error) time.Duration { return min(retryAfter(err), s.RetryMax) }
+func (s *Settings) asked(err error) time.Duration {
+	after, _ := RetryOf(err)
+	return min(after, s.RetryMax)
+}
 
 // jitter returns a pause that is longer or shorter at random, and at most the given one.
 func (s *Settings) jitter(d, most time.Duration) time.Duration {

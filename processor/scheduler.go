@@ -167,7 +167,7 @@ func (s *scheduler) enqueueLocked(l *lane) {
 func (s *scheduler) dropReadyLocked(now time.Time) {
 	for len(s.ready.lanes) > 0 {
 		l := s.ready.lanes[0]
-		s.stats.skip(l.page.drop())
+		skip(&s.stats, l.page.drop())
 		s.placeLocked(l, now)
 	}
 }
@@ -185,7 +185,7 @@ func (s *scheduler) configureLocked(settings *Settings, now time.Time) {
 	s.peeks.at = time.Time{}
 	for _, g := range s.grants {
 		g.lane.times.relax(settings.latestRest(now)) // also of one that drains
-		if g.lane.limits.rate(settings) != g.lane.limits.rate(before) {
+		if settings.rateOf(g.lane.limits) != before.rateOf(g.lane.limits) {
 			g.lane.limit(g.lane.limits, settings)
 		}
 		s.due.update(g.lane)

@@ -226,7 +226,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 			t.finish(c, s)
 		}
 	}
-	s.stats.countSelect(c)
+	countSelect(&s.stats, c)
 	s.observeLocked(c.evidence(), l)
 	switch {
 	case l.sweep != nil && l.sweep.endsWithLocked(s, c):
@@ -280,7 +280,7 @@ func (c *selectCall) addPageLocked(s *scheduler) {
 	l.page, p.readyAt = p, c.now
 	l.rest.pause = l.rest.pause || c.outcome == failed
 	if c.grant.draining || s.stopping || s.outage.open() && c.quota == 0 {
-		s.stats.skip(p.drop())
+		skip(&s.stats, p.drop())
 	}
 	if p.retries > 0 && p.retries == p.unstarted() && !c.goesOn && !c.waiting {
 		l.rest.notBefore = c.began.Add(s.settings.floor())

@@ -95,6 +95,11 @@ type Settings struct {
 	Parameter string // passed to every select
 }
 
+// Needs returns what the settings ask of a dealer. databases is Env.Databases.
+func (s *Settings) Needs(databases int) Needs {
+	return Needs{Runs: s.Runs, NotSleep: s.NotSleep, Splittable: s.Splittable, Databases: databases}
+}
+
 // latestRest returns the end of the longest rest of a lane whose last rest began under other settings or limits.
 func (s *Settings) latestRest(now time.Time) time.Time {
 	return now.Add(max(s.SleepTimeNoData, s.SleepTimeInterval))

@@ -18,6 +18,15 @@ type source interface {
 	peek(ctx context.Context, idle []Selection) ([]string, error)
 }
 
+// capabilities are all capabilities that a dealer offers.
+type capabilities struct {
+	Capabilities
+	peeker, atomic bool
+}
+
+// tracksItems reports whether failures are counted per item rather than per queue.
+func (a capabilities) tracksItems() bool { return a.Keyed || a.Cursored }
+
 // items is the result of one select. Batches are sub-slices of the dealer's slice: no item is copied or boxed.
 type items interface {
 	size() int

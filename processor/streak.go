@@ -166,10 +166,10 @@ func (b *batch) failedItems() (keys []string, all bool) {
 	}
 	failed := map[int]bool{}
 	for _, f := range b.result.named {
-		if known && !failed[f.index] && len(keys) < manyItems {
-			keys = append(keys, b.keys[f.index])
+		if known && !failed[f.Index] && len(keys) < manyItems {
+			keys = append(keys, b.keys[f.Index])
 		}
-		failed[f.index] = true
+		failed[f.Index] = true
 	}
 	return keys, len(failed) == b.size()
 }

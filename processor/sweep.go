@@ -162,7 +162,7 @@ func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 		return false
 	}
 	if c.found != nil {
-		s.stats.skip(c.found.drop())
+		skip(&s.stats, c.found.drop())
 	}
 	return true
 }
@@ -252,7 +252,7 @@ func (s *scheduler) failSweepLocked(l *lane, err error) {
 	l.sweep.Failed, l.sweep.Err = true, err
 	s.due.remove(l)
 	if l.page != nil {
-		s.stats.skip(l.page.drop())
+		skip(&s.stats, l.page.drop())
 	}
 	notify(s.signals.emptied)
 }

@@ -28,7 +28,8 @@ func Check(offers processor.Capabilities, now, next center.Settings) error {
 	if err != nil {
 		return err
 	}
-	return offers.Check(Processor(next.WithDefaults()), len(databases))
+	s := Processor(next.WithDefaults())
+	return offers.Check(s.Needs(len(databases)))
 }
 
 // AtStart reports whether workers adopt the named setting when they start, so that it changes only while none serves

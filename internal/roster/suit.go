@@ -70,7 +70,7 @@ func (d division) databases() int {
 
 // suits returns why a dealer cannot work queues with totals of their own; nil if it can.
 func (d division) suits(offers processor.Capabilities) error {
-	return offers.Check(processor.Settings{Splittable: true}, d.databases())
+	return offers.Check(processor.Needs{Splittable: true, Databases: d.databases()})
 }
 
 // keepsCursors returns an error for a dealer whose cursors are in a data database. The roster cannot know whether there

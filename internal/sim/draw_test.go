@@ -218,10 +218,10 @@ func accepted(t *task) bool {
 		databases = 1
 	}
 	s := t.settings
-	return s.Validate() == nil && t.offers.Check(processor.Settings{
+	return s.Validate() == nil && t.offers.Check(processor.Needs{
 		Runs: s.Mode == center.ModeRun, NotSleep: s.ProcessorType == center.ProcessorNotSleep, Splittable: s.Splittable,
-		QueueRatePerSecond: s.QueueRatePerSecond, QueueMaxInFlight: s.QueueMaxInFlight,
-	}, databases) == nil
+		Databases: databases,
+	}) == nil
 }
 
 // attend draws what an operator does to the newest run of a task, step by step.
