@@ -52,7 +52,7 @@ quick: ## run the same on SQLite alone, in about two minutes on two cores
 # The packages whose goroutines share memory. What they share is the same on each database.
 race: ## run the short tests of the library on SQLite under the race detector, in about four minutes on two cores
 	ROTA_TEST_DATABASES=sqlite go test -race $(PLAIN) -short $(OVERLAP) -timeout 60m ./center ./console ./manager/... ./ops/... ./processor \
-		./runs ./internal/roster ./internal/sqldb ./internal/witness ./cmd/rota/internal/...
+		./runs ./internal/engine ./internal/roster ./internal/sqldb ./internal/witness ./cmd/rota/internal/...
 
 # What each change passes takes twenty minutes. This takes four times as long: it repeats the same at greater length,
 # looks at what a change seldom breaks, and plays random histories for half an hour.

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/engine"
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
-	"github.com/dutyrota/rota/processor"
 )
 
 // Alert is the beginning of a condition that an operator should know (S16). It is also an event in schedule_event.
@@ -125,7 +125,7 @@ func (a *alerter) checkStalled() {
 	}
 }
 
-func stallText(stall processor.Stall) string {
+func stallText(stall engine.Stall) string {
 	names := make([]string, len(stall.Queues))
 	for i, id := range stall.Queues {
 		names[i] = escape.Name(id)

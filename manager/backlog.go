@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/engine"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
@@ -379,7 +380,7 @@ const backlogCounts = 10
 type backlogCount struct {
 	at time.Time
 	processor.Backlog
-	worked processor.Work
+	worked engine.Work
 }
 
 func (w *backlogWindow) add(c backlogCount) {

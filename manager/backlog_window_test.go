@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dutyrota/rota/internal/engine"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -57,25 +58,25 @@ func TestBacklogTrend(t *testing.T) {
 // The demand is the part of the time in which calls were in flight, and more if the backlog grows.
 func TestBacklogDemand(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	counts := func(items int64, worked processor.Work) *float64 {
+	counts := func(items int64, worked engine.Work) *float64 {
 		var w backlogWindow
-		w.add(backlogCount{at: at, Backlog: processor.Backlog{Items: 10}, worked: processor.Work{Items: 5, Time: time.Second}})
+		w.add(backlogCount{at: at, Backlog: processor.Backlog{Items: 10}, worked: engine.Work{Items: 5, Time: time.Second}})
 		w.add(backlogCount{at: at.Add(10 * time.Second), Backlog: processor.Backlog{Items: items}, worked: worked})
 		_, demand := w.rates()
 		return demand
 	}
 	for name, test := range map[string]struct {
 		items  int64
-		worked processor.Work
+		worked engine.Work
 		want   float64
 	}{
-		"steady":              {10, processor.Work{Items: 25, Time: 6 * time.Second}, 0.5},
-		"growing":             {20, processor.Work{Items: 25, Time: 6 * time.Second}, 0.75},
-		"draining":            {0, processor.Work{Items: 25, Time: 6 * time.Second}, 0.5},
-		"nothing is done":     {20, processor.Work{Items: 5, Time: time.Second}, 0},
-		"granted once more":   {10, processor.Work{}, 0},
-		"several executors":   {10, processor.Work{Items: 25, Time: 41 * time.Second}, 4},
-		"calls without items": {20, processor.Work{Items: 5, Time: 6 * time.Second}, 0.5},
+		"steady":              {10, engine.Work{Items: 25, Time: 6 * time.Second}, 0.5},
+		"growing":             {20, engine.Work{Items: 25, Time: 6 * time.Second}, 0.75},
+		"draining":            {0, engine.Work{Items: 25, Time: 6 * time.Second}, 0.5},
+		"nothing is done":     {20, engine.Work{Items: 5, Time: time.Second}, 0},
+		"granted once more":   {10, engine.Work{}, 0},
+		"several executors":   {10, engine.Work{Items: 25, Time: 41 * time.Second}, 4},
+		"calls without items": {20, engine.Work{Items: 5, Time: 6 * time.Second}, 0.5},
 	} {
 		if got := counts(test.items, test.worked); got == nil || *got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)

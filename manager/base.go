@@ -12,16 +12,16 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/engine"
 	"github.com/dutyrota/rota/internal/roster"
-	"github.com/dutyrota/rota/processor"
 )
 
 // base holds what all parts of a server share. Each session has a copy with what is its own.
 type base struct {
 	taskType    string
 	roster      *center.Center
-	proc        *processor.Processor // one for all sessions, so that a queue whose batch hangs is not granted again
-	settings    *Settings            // in force; only the server's own goroutine uses them
+	proc        *engine.Processor // one for all sessions, so that a queue whose batch hangs is not granted again
+	settings    *Settings         // in force; only the server's own goroutine uses them
 	cfg         Config
 	log         *slog.Logger
 	heartbeater *heartbeater

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dutyrota/rota/internal/engine"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/plan/plantest"
 	"github.com/dutyrota/rota/internal/roster"
@@ -36,7 +37,7 @@ type shareServer struct {
 	row   roster.InFlightShare
 	old   roster.InFlightShare // what the row was before the last plan that wrote it
 	share *callShare
-	proc  *processor.Processor
+	proc  *engine.Processor
 	stop  context.CancelFunc
 	ended sync.WaitGroup
 	dead  bool
@@ -73,7 +74,7 @@ func (w *shareWorld) join() {
 	w.joined++
 	s := &shareServer{uuid: fmt.Sprintf("%02d", w.joined)}
 	var err error
-	s.proc, err = processor.New(s, processor.Env{}, processor.Settings{
+	s.proc, err = engine.New(s, engine.Env{}, engine.Settings{
 		ThreadNumber: 4, FetchNumber: 8, ExecuteNumber: 1, SleepTimeNoData: time.Second, SleepTimeInterval: time.Millisecond, Retry: time.Second, RetryMax: time.Second,
 	})
 	if err != nil {
@@ -303,7 +304,7 @@ func TestCallSharesStayWithinTheLimit(t *testing.T) {
 // P10: a reply that says that calls are free asks for the job that grants them.
 func TestFreeCallsAreGranted(t *testing.T) {
 	t.Parallel()
-	proc, err := processor.New(&shareServer{}, processor.Env{}, processor.Settings{
+	proc, err := engine.New(&shareServer{}, engine.Env{}, engine.Settings{
 		ThreadNumber: 1, FetchNumber: 1, ExecuteNumber: 1, SleepTimeNoData: time.Second, SleepTimeInterval: time.Millisecond, Retry: time.Second, RetryMax: time.Second,
 	})
 	if err != nil {

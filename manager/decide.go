@@ -3,8 +3,8 @@ package manager
 import (
 	"slices"
 
+	"github.com/dutyrota/rota/internal/engine"
 	"github.com/dutyrota/rota/internal/roster"
-	"github.com/dutyrota/rota/processor"
 )
 
 // verb says what to do with a queue.
@@ -36,14 +36,14 @@ type action struct {
 // facts are the input of decide.
 type facts struct {
 	uuid      string
-	rows      []roster.ViewQueue     // as they were last read, ordered by id
-	holdings  []processor.QueueState // the queues that the processor has
-	retired   map[string]int64       // epochs under which a release was sent
-	blocked   map[string]bool        // queues that must move while the server's own transactions hold their rows (L5)
-	closed    map[string]bool        // queues that must not be worked now
-	halted    bool                   // the server owns queues and does not work them
-	handsOver handOverStage          // how far the server is that leaves or is paused
-	inRuns    bool                   // mode RUN: queues are worked for runs, not because they are owned
+	rows      []roster.ViewQueue  // as they were last read, ordered by id
+	holdings  []engine.QueueState // the queues that the processor has
+	retired   map[string]int64    // epochs under which a release was sent
+	blocked   map[string]bool     // queues that must move while the server's own transactions hold their rows (L5)
+	closed    map[string]bool     // queues that must not be worked now
+	halted    bool                // the server owns queues and does not work them
+	handsOver handOverStage       // how far the server is that leaves or is paused
+	inRuns    bool                // mode RUN: queues are worked for runs, not because they are owned
 }
 
 // handOverStage says how far a server is that hands all its queues over (H4).
@@ -60,7 +60,7 @@ const (
 // line with the rows. It is pure, and it never waits: the reconciler calls it again after every heartbeat, drain and
 // step.
 func decide(f facts) []action {
-	holdings := make(map[string]processor.QueueState, len(f.holdings))
+	holdings := make(map[string]engine.QueueState, len(f.holdings))
 	for _, h := range f.holdings {
 		holdings[h.Queue.ID] = h
 	}
@@ -108,7 +108,7 @@ func (f facts) begin(row roster.ViewQueue) []action {
 }
 
 // keep decides about an own queue that the processor has under the right epoch.
-func (f facts) keep(row roster.ViewQueue, h processor.QueueState) []action {
+func (f facts) keep(row roster.ViewQueue, h engine.QueueState) []action {
 	// Without a requester that knows of its request, the queue would be idle for a heartbeat.
 	requested := row.Requester != "" && row.RequesterInformed
 	handedOver := f.handsOver == waitsNoLonger || f.handsOver == awaitsNews && row.Requester == ""
@@ -134,7 +134,7 @@ func stopping(actions []action) []action {
 }
 
 // lose decides about a queue that the processor has and the server does not own under that epoch.
-func lose(h processor.QueueState) []action {
+func lose(h engine.QueueState) []action {
 	id := h.Queue.ID
 	if h.Drained {
 		return []action{{verb: forget, id: id}}

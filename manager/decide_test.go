@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dutyrota/rota/internal/engine"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/processor"
 )
@@ -21,17 +22,17 @@ var (
 )
 
 // What the processor does with queue 7.
-func working() processor.QueueState {
-	return processor.QueueState{Queue: processor.Queue{ID: "7", Epoch: 5}, InFlight: 1}
+func working() engine.QueueState {
+	return engine.QueueState{Queue: processor.Queue{ID: "7", Epoch: 5}, InFlight: 1}
 }
 
-func draining() processor.QueueState {
+func draining() engine.QueueState {
 	h := working()
 	h.Draining = true
 	return h
 }
 
-func drained() processor.QueueState {
+func drained() engine.QueueState {
 	h := draining()
 	h.InFlight, h.Drained = 0, true
 	return h
@@ -44,7 +45,7 @@ var releaseSent = map[string]int64{"7": 5}
 var decisions = []struct {
 	name      string
 	row       *roster.ViewQueue
-	holding   *processor.QueueState
+	holding   *engine.QueueState
 	want      string
 	retired   map[string]int64
 	blocked   bool

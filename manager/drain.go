@@ -7,20 +7,20 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dutyrota/rota/internal/engine"
 	"github.com/dutyrota/rota/internal/roster"
-	"github.com/dutyrota/rota/processor"
 )
 
 // drainedAll reports whether no queue has a select or a batch in flight.
-func drainedAll(p *processor.Processor) bool { return len(notDrained(p)) == 0 }
+func drainedAll(p *engine.Processor) bool { return len(notDrained(p)) == 0 }
 
 // lostByFence reports whether the fence rejected a batch. The rows then differ from the view of the server.
-func lostByFence(p *processor.Processor) bool {
-	return slices.ContainsFunc(p.Queues(), func(h processor.QueueState) bool { return h.Lost })
+func lostByFence(p *engine.Processor) bool {
+	return slices.ContainsFunc(p.Queues(), func(h engine.QueueState) bool { return h.Lost })
 }
 
 // forgetDrained makes the processor forget its drained queues. It returns the number of queues that are left.
-func forgetDrained(p *processor.Processor) (left int) {
+func forgetDrained(p *engine.Processor) (left int) {
 	for _, h := range p.Queues() {
 		if !p.Forget(h.Queue.ID) {
 			left++
@@ -30,7 +30,7 @@ func forgetDrained(p *processor.Processor) (left int) {
 }
 
 // notDrained returns the queues that still have a select or a batch in flight.
-func notDrained(p *processor.Processor) (queues []string) {
+func notDrained(p *engine.Processor) (queues []string) {
 	for _, h := range p.Queues() {
 		if !h.Drained {
 			queues = append(queues, h.Queue.ID)
@@ -40,7 +40,7 @@ func notDrained(p *processor.Processor) (queues []string) {
 }
 
 // cancelDrain cancels what is in flight, and returns the queues that do not drain within the grace (H5).
-func cancelDrain(p *processor.Processor, grace time.Duration) (left []string) {
+func cancelDrain(p *engine.Processor, grace time.Duration) (left []string) {
 	for _, h := range p.Queues() {
 		p.Revoke(h.Queue.ID, nil)
 	}
@@ -71,7 +71,7 @@ func hungPart(b *base, listed map[string]int64) part {
 }
 
 // hungQueues makes the processor forget its drained queues, and returns the others with their epochs.
-func hungQueues(p *processor.Processor) map[string]int64 {
+func hungQueues(p *engine.Processor) map[string]int64 {
 	forgetDrained(p)
 	hung := map[string]int64{}
 	for _, h := range p.Queues() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/engine"
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
@@ -150,7 +151,7 @@ const (
 )
 
 // fails reports whether the failure of a queue is a problem.
-func fails(f *processor.QueueFailure) bool {
+func fails(f *engine.QueueFailure) bool {
 	return f != nil && f.Until.Sub(f.Since) >= queueFailsAfter
 }
 
@@ -180,7 +181,7 @@ func (f *failureTeller) save(all bool) *job {
 // changed returns the own queues whose rows are to change. A queue that must not be worked now does not fail. A queue
 // that drains for another server keeps what its row says.
 func (f *failureTeller) changed(all bool) (list []roster.FailingQueue) {
-	holdings := map[string]processor.QueueState{}
+	holdings := map[string]engine.QueueState{}
 	for _, h := range f.proc.Queues() {
 		holdings[h.Queue.ID] = h
 	}
@@ -210,8 +211,8 @@ func (f *failureTeller) checkQueues(failing *FailingError) {
 	if failing != nil {
 		return
 	}
-	list := slices.DeleteFunc(f.proc.Queues(), func(h processor.QueueState) bool { return !fails(h.Failing) })
-	slices.SortStableFunc(list, func(x, y processor.QueueState) int {
+	list := slices.DeleteFunc(f.proc.Queues(), func(h engine.QueueState) bool { return !fails(h.Failing) })
+	slices.SortStableFunc(list, func(x, y engine.QueueState) int {
 		return cmp.Or(x.Failing.Since.Compare(y.Failing.Since), cmp.Compare(x.Queue.Index, y.Queue.Index))
 	})
 	for _, h := range list[:min(len(list), alertedQueues)] {
@@ -225,7 +226,7 @@ func (f *failureTeller) checkQueues(failing *FailingError) {
 	}
 }
 
-func queueFailureText(id string, f *processor.QueueFailure) string {
+func queueFailureText(id string, f *engine.QueueFailure) string {
 	text := fmt.Sprintf("no item of queue %s has succeeded for %s, and %s", escape.Name(id),
 		time.Since(f.Since).Round(time.Second), human.Count(f.Calls, "call has failed", "calls have failed"))
 	if f.Err != nil {

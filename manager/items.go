@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/engine"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
@@ -32,33 +33,33 @@ const storeTimeout = 5 * time.Second
 // itemStore keeps the processor's failed items in schedule_failed_item.
 type itemStore struct{ s *server }
 
-// Any implements processor.ItemStore.
+// Any implements engine.ItemStore.
 func (i itemStore) Any(ctx context.Context, q processor.Queue) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	return failures.Of(i.s.roster.Roster()).Any(ctx, i.s.taskType, q.ID)
 }
 
-// Started implements processor.ItemStore.
-func (i itemStore) Started(ctx context.Context, q processor.Queue) ([]processor.FailedItem, error) {
+// Started implements engine.ItemStore.
+func (i itemStore) Started(ctx context.Context, q processor.Queue) ([]engine.FailedItem, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	rows, err := failures.Of(i.s.roster.Roster()).Started(ctx, i.s.taskType, q.ID)
 	return failedItems(rows), err
 }
 
-// Find implements processor.ItemStore.
-func (i itemStore) Find(ctx context.Context, q processor.Queue, keys []string) ([]processor.FailedItem, error) {
+// Find implements engine.ItemStore.
+func (i itemStore) Find(ctx context.Context, q processor.Queue, keys []string) ([]engine.FailedItem, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	rows, err := failures.Of(i.s.roster.Roster()).OfPage(ctx, i.s.taskType, q.ID, keys)
 	return failedItems(rows), err
 }
 
-func failedItems(rows []failures.Item) []processor.FailedItem {
-	items := make([]processor.FailedItem, len(rows))
+func failedItems(rows []failures.Item) []engine.FailedItem {
+	items := make([]engine.FailedItem, len(rows))
 	for n, r := range rows {
-		items[n] = processor.FailedItem{
+		items[n] = engine.FailedItem{
 			Key: r.Key, OrderKey: r.OrderKey, Queue: r.QueueID, Attempts: r.Attempts, LastError: r.LastError, RetryIn: r.RetryIn,
 			Dead: r.State == ops.ItemDead, Started: r.State == ops.ItemStarted,
 		}
@@ -66,8 +67,8 @@ func failedItems(rows []failures.Item) []processor.FailedItem {
 	return items
 }
 
-// Save implements processor.ItemStore.
-func (i itemStore) Save(ctx context.Context, q processor.Queue, items []processor.FailedItem) error {
+// Save implements engine.ItemStore.
+func (i itemStore) Save(ctx context.Context, q processor.Queue, items []engine.FailedItem) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	rows := make([]failures.Item, len(items))
@@ -86,7 +87,7 @@ func (i itemStore) Save(ctx context.Context, q processor.Queue, items []processo
 	return failures.Of(i.s.roster.Roster()).Save(ctx, i.s.taskType, rows)
 }
 
-// Delete implements processor.ItemStore.
+// Delete implements engine.ItemStore.
 func (i itemStore) Delete(ctx context.Context, _ processor.Queue, keys []string) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -97,7 +98,7 @@ func (i itemStore) Delete(ctx context.Context, _ processor.Queue, keys []string)
 // run.
 type cursorStore struct{ s *server }
 
-// Load implements processor.CursorStore.
+// Load implements engine.CursorStore.
 func (c cursorStore) Load(ctx context.Context, q processor.Queue) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -111,7 +112,7 @@ func (c cursorStore) Load(ctx context.Context, q processor.Queue) (string, error
 	return c.s.roster.Roster().Server(c.s.taskType, uuid).Fence().Cursor(ctx, queue)
 }
 
-// Save implements processor.CursorStore. The cursor is the one that ctx carries.
+// Save implements engine.CursorStore. The cursor is the one that ctx carries.
 func (c cursorStore) Save(ctx context.Context, _ processor.Queue, _ string) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()

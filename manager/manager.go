@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/engine"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
@@ -24,7 +25,7 @@ type Task struct {
 	name         string
 	settings     Settings
 	stated       []string // the names of the settings that Apply writes
-	newProcessor func(processor.Env, processor.Settings) (*processor.Processor, error)
+	newProcessor func(engine.Env, engine.Settings) (*engine.Processor, error)
 	backlogger   processor.Backlogger // nil if the dealer is none
 }
 
@@ -33,8 +34,8 @@ type Task struct {
 // zero.
 func Serve[T any](taskType string, d processor.TaskDealer[T], s Settings) Task {
 	backlogger, _ := d.(processor.Backlogger)
-	return Task{taskType, s, s.Stated(), func(e processor.Env, ps processor.Settings) (*processor.Processor, error) {
-		return processor.New(d, e, ps)
+	return Task{taskType, s, s.Stated(), func(e engine.Env, ps engine.Settings) (*engine.Processor, error) {
+		return engine.New(d, e, ps)
 	}, backlogger}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/engine"
 	"github.com/dutyrota/rota/internal/fit"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
@@ -132,7 +133,7 @@ var errRefused = errors.New("the settings in the database do not suit this proce
 // adopt defines the task type and returns a processor with the settings in force. It first applies what the task
 // states, if apply is set, and then clears apply: an operator who changes the settings while this process waits must
 // not have the change undone.
-func (s *server) adopt(ctx context.Context, apply *bool) (*processor.Processor, error) {
+func (s *server) adopt(ctx context.Context, apply *bool) (*engine.Processor, error) {
 	row, err := s.defineOnce(ctx)
 	if err == nil && *apply {
 		row, err = s.applyOnce(ctx, row)
@@ -171,7 +172,7 @@ func (s *server) compare(ctx context.Context) {
 }
 
 // newProcessor makes the processor, unless this process cannot work by the settings in force.
-func (s *server) newProcessor() (*processor.Processor, error) {
+func (s *server) newProcessor() (*engine.Processor, error) {
 	if err := s.settings.Validate(); err != nil {
 		return nil, fmt.Errorf("task %s: settings in schedule_task_type: %w", s.taskType, err)
 	}
@@ -346,8 +347,8 @@ func (s *server) fail(err error) {
 
 // env returns what connects the processor to the roster: the lease, the fence's batch in the contexts of Execute, and
 // the stores of failed items and cursors. The executors call its functions.
-func (s *server) env() processor.Env {
-	return processor.Env{
+func (s *server) env() engine.Env {
+	return engine.Env{
 		TaskType: s.taskType, OwnSign: s.roster.OwnSign(), Logger: s.cfg.Logger, Hooks: s.cfg.Hooks,
 		Server:  func() string { return s.session.Load().uuid }, // queues are granted to a session
 		Trusted: s.leaseValid, Enter: s.enter, Bind: s.bind, Lost: center.IsFenced, DataError: s.roster.IsDataError,
@@ -377,6 +378,6 @@ func (s *server) bind(ctx context.Context, q processor.Queue, cursor *string) co
 }
 
 // queueAlert passes an alert to the server's own goroutine. It drops the alert if the channel is full.
-func (s *server) queueAlert(a processor.Alert) {
+func (s *server) queueAlert(a engine.Alert) {
 	offer(s.alerts, condition.Condition{Kind: a.Kind, QueueID: a.Queue, Subject: a.Subject, Text: a.Text})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/engine"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/runs"
@@ -32,7 +33,7 @@ type sweep struct {
 
 // progress adds what the processor reports to what earlier sweeps have done. It leaves out the cursor: each batch saves
 // it, and the processor's cursor may be behind the row.
-func (sw *sweep) progress(h processor.QueueState) runs.Progress {
+func (sw *sweep) progress(h engine.QueueState) runs.Progress {
 	for _, i := range h.Sweep.FailedItems[len(sw.failed):] {
 		sw.failed = append(sw.failed, runs.ItemFailure{Key: i.Key, Error: i.Err.Error(), At: i.At})
 	}
@@ -122,7 +123,7 @@ func (s *sweeper) claimable(free []roster.ViewQueue) (queues []center.QueueEpoch
 	}
 	holdings := s.proc.Queues()
 	for _, row := range free {
-		worked := slices.ContainsFunc(holdings, func(h processor.QueueState) bool { return h.Queue.ID == row.ID })
+		worked := slices.ContainsFunc(holdings, func(h engine.QueueState) bool { return h.Queue.ID == row.ID })
 		if !worked && s.sweeps[row.ID] == nil {
 			queues = append(queues, center.QueueEpoch{ID: row.ID, Epoch: row.Epoch})
 		}
@@ -302,7 +303,7 @@ func (s *sweeper) dropLost() {
 // checkEnd sets sw.end if the sweep has ended or must end, as soon as its queue is drained. What the processor reports
 // while a call is in flight is not the last word: the call counts (R15), although it may have ended before Forget.
 // checkEnd is called again then, because Drain or the end of the call signals that the queue is drained.
-func (s *sweeper) checkEnd(sw *sweep, h processor.QueueState) {
+func (s *sweeper) checkEnd(sw *sweep, h engine.QueueState) {
 	sw.last = sw.progress(h)
 	end := s.endOf(sw, h)
 	if end == nil {
@@ -315,7 +316,7 @@ func (s *sweeper) checkEnd(sw *sweep, h processor.QueueState) {
 }
 
 // endOf returns the function that saves how a sweep has ended. It returns nil while the sweep goes on.
-func (s *sweeper) endOf(sw *sweep, h processor.QueueState) func(context.Context, *sweep) error {
+func (s *sweeper) endOf(sw *sweep, h engine.QueueState) func(context.Context, *sweep) error {
 	open, paused := s.ticker.open()
 	switch {
 	case sw.over || sw.RunID != open: // the run was cancelled, or its deadline has passed

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dutyrota/rota/internal/engine"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/runs"
@@ -22,12 +23,12 @@ func TestEndOfAFailedSweepCountsItsLastCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	sw := &sweep{Sweep: runs.Sweep{RunID: "run", QueueID: "0"}}
-	read := processor.QueueState{Queue: q, InFlight: 1, Sweep: processor.SweepState{Failed: true}}
+	read := engine.QueueState{Queue: q, InFlight: 1, Sweep: engine.SweepState{Failed: true}}
 	s.checkEnd(sw, read) // the call has ended meanwhile
 	if sw.end != nil {
 		t.Fatal("the end of the sweep is saved without its last call")
 	}
-	read = processor.QueueState{Queue: q, Sweep: processor.SweepState{Failed: true, ItemsDone: 1}}
+	read = engine.QueueState{Queue: q, Sweep: engine.SweepState{Failed: true, ItemsDone: 1}}
 	if s.checkEnd(sw, read); sw.end == nil || sw.last.ItemsDone != 1 {
 		t.Fatalf("the sweep ends with %+v, want 1 item", sw.last)
 	}
@@ -50,10 +51,10 @@ func TestSweepOfTheNextRunIsSuspendedUntilATickFindsIt(t *testing.T) {
 	}
 }
 
-func newSweepProcessor(t *testing.T) *processor.Processor {
+func newSweepProcessor(t *testing.T) *engine.Processor {
 	t.Helper()
 	d := processor.Each(func(context.Context, processor.Selection) error { return nil })
-	p, err := processor.New(d, processor.Env{}, processor.Settings{
+	p, err := engine.New(d, engine.Env{}, engine.Settings{
 		ThreadNumber: 1, FetchNumber: 1, ExecuteNumber: 1, SleepTimeNoData: time.Second,
 		SleepTimeInterval: time.Millisecond, Retry: time.Second, RetryMax: time.Second,
 	})

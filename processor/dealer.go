@@ -10,7 +10,8 @@ import (
 
 // TaskDealer selects and executes the items of the queues that this server owns. A user must implement only this
 // interface. Keyed, Cursored, Paged, Discarder, Peeker, Traced and SetSelector are optional capabilities of the same
-// value. New looks for them once. A dealer whose type has more of them than it offers is Capable.
+// value. They are looked for once, before the first select. A dealer whose type has more of them than it offers is
+// Capable.
 //
 // The executors call both methods concurrently: for different queues, and for different batches of one queue. A
 // TaskDealer must therefore be safe for concurrent use. A panic in any method counts as an error. It is logged with its
@@ -22,9 +23,9 @@ type TaskDealer[T any] interface {
 	// here or on another server. An empty result means that there is nothing to do at the moment. If s.Run is not
 	// nil, it means that the sweep of the queue is complete.
 	//
-	// At most one Select of a queue runs at a time. Unless Settings.NotSleep is set, none runs while items of the
+	// At most one Select of a queue runs at a time. Unless processor_type is NOTSLEEP, none runs while items of the
 	// queue are in flight. ctx is cancelled when the queue is lost or the process must stop, and it expires after
-	// Settings.BatchTimeout. The processor does not write to the result, and uses it until the last item is executed.
+	// batch_timeout. The processor does not write to the result, and uses it until the last item is executed.
 	Select(ctx context.Context, s Selection) ([]T, error)
 
 	// Execute processes items of one queue. The processor executes items at least once, so Execute
@@ -33,12 +34,12 @@ type TaskDealer[T any] interface {
 	// An error means that the whole batch failed, unless it comes from Failures. Permanent and RetryAfter add
 	// details. If the dealer is Keyed or Cursored, the items of a failed batch are selected again without a pause and
 	// executed in smaller batches, down to one item, to find the items that fail. An item that fails alone is tried
-	// again after its own pause, and is dead after Settings.ItemMaxAttempts. Otherwise the whole queue pauses and all
+	// again after its own pause, and is dead after item_max_attempts. Otherwise the whole queue pauses and all
 	// items are selected again. A sweep retries nothing, see Queue.Run: it passes a Keyed item that fails alone, and
 	// any other error fails the sweep.
 	//
 	// ctx carries the queue of the batch under the epoch of its selection, for the fence. It is cancelled when the
-	// queue is lost or the process must stop, and it expires after Settings.BatchTimeout. context.Cause(ctx) wraps
+	// queue is lost or the process must stop, and it expires after batch_timeout. context.Cause(ctx) wraps
 	// center.ErrFenced if the process knows that it does not own the queue any more. An Execute that ignores ctx
 	// delays the hand-over of its queue. items is valid until Execute returns.
 	Execute(ctx context.Context, items []T) error
@@ -49,7 +50,7 @@ type Selection struct {
 	TaskType  string // the kind of work
 	OwnSign   string // the environment
 	Server    string // the server that selects, as schedule_server has it; empty without a roster
-	Parameter string // Settings.Parameter
+	Parameter string // the setting task_parameter
 	Queue     Queue  // the queue to select; empty in SelectSet, which gets its queues beside
 	// Total divides the items of a numbered queue: it has those for which QueueOf(id, Total) is Queue.Index, in SQL those
 	// of the condition schema.Dialect.Mine. It differs between queues if some were split. For named queues it is the
@@ -85,23 +86,22 @@ type Queue struct {
 
 	// Database is the name of the data database that has the items of the queue; empty for the roster's database. Division
 	// and GrantedTotal say which items the roster gives to the queue: in a run, Selection.Total may be that of an earlier
-	// division. All are for Env.Enter.
+	// division.
 	Database     string
 	Division     string
 	GrantedTotal int
 
-	Limits QueueLimits // its own bounds when it was granted; SetLimits changes them
+	Limits QueueLimits // its own bounds when it was granted; they may change since
 
-	// Partition is the caller's version of the division of items into queues, for Env.Items.
+	// Partition is partition_version of the settings: which division of the items into queues this is.
 	Partition int64
 
 	// Crashes is the number of owners in a row that were expired before they had executed a page of the queue. In a run,
 	// it is at least the number of takeovers without progress.
 	Crashes int
 
-	// FailingSince is QueueFailure.Since of the earlier owner, if all calls for the queue failed there
-	// (QueueState.Failing) and nothing of the queue has succeeded since. The queue then counts as failing until a call
-	// succeeds.
+	// FailingSince is since when all calls for the queue have failed, if they did so at the earlier owner and nothing of
+	// the queue has succeeded since. The queue then counts as failing until a call succeeds.
 	FailingSince time.Time
 }
 
@@ -115,8 +115,8 @@ func QueueOf(key int64, total int) int {
 // QueueLimits are the bounds and the weight of one queue (X11). The zero value is those of the settings, and one batch
 // in a turn.
 type QueueLimits struct {
-	RatePerSecond float64 // instead of Settings.QueueRatePerSecond; negative: no limit
-	MaxInFlight   int     // instead of Settings.QueueMaxInFlight; negative: no limit
+	RatePerSecond float64 // instead of queue_rate_per_second; negative: no limit
+	MaxInFlight   int     // instead of queue_max_in_flight; negative: no limit
 	Weight        int     // batches that the queue may start when it is its turn; 0 is 1
 }
 
@@ -146,9 +146,9 @@ type Run struct {
 	FailedBefore []string
 }
 
-// Keyed is an optional capability of a TaskDealer: it identifies items. A failing item then backs off alone and is dead
-// after item_max_attempts, while its queue goes on. Settings.NotSleep needs it. A sweep passes a failing item: it
-// counts the item and does not execute it again under this grant.
+// Keyed is an optional capability of a TaskDealer: it identifies items. A failing item then backs off alone and is
+// dead after item_max_attempts, while its queue goes on. The processor_type NOTSLEEP needs it. A sweep passes a
+// failing item: it counts the item and does not execute it again under this grant.
 type Keyed[T any] interface {
 	// Key returns the identity of item. Every select must return the same key for the same item. The key must be unique
 	// among all items of the task type: a new item under the key of a dead item counts as dead. One select should not
@@ -181,7 +181,7 @@ type Keyed[T any] interface {
 // under its cursor if the dealer is not Keyed, and passes it.
 //
 // In a sweep, the failing item ends the sweep, and the next attempt of the queue begins with that item. The cursor of a
-// sweep belongs to the queue in the run: it begins at Queue.Cursor, and QueueState.Sweep shows its position. A batch
+// sweep belongs to the queue in the run: it begins at Queue.Cursor. A batch
 // that returns an error after its commit, for example because the reply was lost, counts as done if the cursor proves
 // it.
 type Cursored[T any] interface {
@@ -202,7 +202,7 @@ type Paged[T any] interface {
 
 // Ordered is an optional capability of a TaskDealer that is Keyed and not Cursored: items with one order key, such as
 // the events of one customer, are executed one after the other, in the order of the select (X10). A failed
-// item holds back the items of its key behind it until it is done, or dead with Settings.DeadPasses; other keys go on.
+// item holds back the items of its key behind it until it is done, or dead with on_dead PASS; other keys go on.
 // Items of one key share no batch, unless the dealer is Atomic.
 //
 // The order holds inside a queue, so all items of a key must belong to one queue: Select must divide by the order key,
@@ -223,7 +223,7 @@ type Ordered[T any] interface {
 type Atomic interface {
 	// Atomic reports whether Execute is all or nothing: after an error nothing of the batch has had an effect, for example
 	// because it is one transaction. Several items of one order key then share a batch, in their order. Failures does not
-	// say which items are done: it counts as an error of the whole batch. New calls Atomic once.
+	// say which items are done: it counts as an error of the whole batch. Rota calls Atomic once, before the first select.
 	Atomic() bool
 }
 
@@ -252,7 +252,7 @@ type Discarder[T any] interface {
 }
 
 // SetSelector is an optional capability of a TaskDealer. It is TBSchedule's form of select: one query over a list of
-// queues. New looks for it once. The processor never calls Select of a dealer that has it.
+// queues. Rota looks for it once, before the first select. The processor never calls Select of a dealer that has it.
 //
 // The processor asks for the items of one queue at a time, because a batch has items of one queue: so the loss of a
 // queue cancels nothing of the others, and each queue rests, fails and drains by itself. It asks for all idle queues
@@ -283,7 +283,7 @@ type Peeker interface {
 	//
 	// idle has the Selection of each idle queue, with a Limit of 1. All of them are in one data database, and there are
 	// at least two in all databases together. A goroutine beside the executors calls Peek, and waits for its end. ctx
-	// expires after 10 s or Settings.BatchTimeout, whichever is less. The drain of a queue does not wait for Peek, so
+	// expires after 10 s or batch_timeout, whichever is less. The drain of a queue does not wait for Peek, so
 	// the queue may belong to another server when Peek reads.
 	//
 	// It is called in mode CONTINUOUS only, and not while the circuit breaker is open (X5). After

@@ -100,7 +100,7 @@ func IsPermanent(err error) bool {
 	return ok
 }
 
-// RetryAfter adds to an error the pause before the next attempt, instead of the growing pause, up to Settings.RetryMax.
+// RetryAfter adds to an error the pause before the next attempt, instead of the growing pause, up to item_retry_max.
 // It works for the error of an item, of a batch, or of a select, whose queue then pauses. The failure counts as an
 // attempt like any other. In a sweep RetryAfter has no effect. It returns err itself if err is nil or d is not
 // positive.
@@ -130,8 +130,8 @@ type retryError struct {
 func (e *retryError) Error() string { return fmt.Sprintf("%v (retry after %s)", e.err, e.after) }
 func (e *retryError) Unwrap() error { return e.err }
 
-// RetryOf returns the pause that RetryAfter or Busy has added to err, or to what it wraps, and whether it was Busy; 0 for
-// none.
+// RetryOf returns the pause that RetryAfter or Busy has added to err, or to what it wraps, and whether it was Busy; 0
+// for none.
 func RetryOf(err error) (after time.Duration, busy bool) {
 	if e, ok := errors.AsType[*retryError](err); ok {
 		return e.after, e.busy

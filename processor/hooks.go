@@ -42,6 +42,6 @@ type Outcome string
 const (
 	OutcomeDone      Outcome = "done"
 	OutcomeFailed    Outcome = "failed"     // an error or a panic
-	OutcomeLost      Outcome = "queue lost" // an error for which Env.Lost is true
+	OutcomeLost      Outcome = "queue lost" // the queue of the call was lost: the items have not failed
 	OutcomeCancelled Outcome = "cancelled"  // an error after the processor cancelled the call; the items have not failed
 )

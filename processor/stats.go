@@ -2,11 +2,9 @@ package processor
 
 import "time"
 
-// Stats are the counters of a processor since New, and its present load. Every fetched item ends in SuccessCount,
-// FailureCount or SkipCount, except the items whose Execute was cancelled or met the loss of a queue: the processor
-// cannot know what happened to them.
-//
-// It has 17 fields because the status of a server reports them all.
+// Stats are the counters of the work on one task type in this process, and its present load. Every fetched item ends
+// in SuccessCount, FailureCount or SkipCount, except the items whose Execute was cancelled or met the loss of a queue:
+// the processor cannot know what happened to them.
 type Stats struct {
 	FetchCount     int64         // selects that ran
 	FetchItemCount int64         // items that they returned

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/engine"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -37,8 +38,8 @@ func Check(offers processor.Capabilities, now, next center.Settings) error {
 func AtStart(name string) bool { return name == "mode" || name == "database" }
 
 // Processor returns what the processor takes of the settings.
-func Processor(s center.Settings) processor.Settings {
-	return processor.Settings{
+func Processor(s center.Settings) engine.Settings {
+	return engine.Settings{
 		ThreadNumber: s.ThreadNumber, FetchNumber: s.FetchNumber, ExecuteNumber: s.ExecuteNumber,
 		SleepTimeNoData: s.SleepTimeNoData, SleepTimeInterval: s.SleepTimeInterval,
 		Runs: s.Mode == center.ModeRun, NotSleep: s.ProcessorType == center.ProcessorNotSleep,

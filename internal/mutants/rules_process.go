@@ -10,13 +10,13 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "a service parks items for longer than the policy allows",
-		"asked", "min(retryAfter(err), s.RetryMax)",
-		"retryAfter(err)",
+		"asked", "min(after, s.RetryMax)",
+		"after",
 		"TestRetryMaxBoundsTheAskedPause",
 	},
 	{
 		"X2", "an item dies because a service is busy",
-		"failItem", "if !isBusy(f.err) {",
+		"failItem", "if !busy {",
 		"{",
 		"TestBusyIsNoAttempt",
 	},
@@ -118,8 +118,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X5", "refused data is an outage",
-		"blames", "isPermanent(err) || e.DataError(err)",
-		"isPermanent(err)",
+		"blames", "processor.IsPermanent(err) || e.DataError(err)",
+		"processor.IsPermanent(err)",
 		"TestErrorsOfDataAreNoOutage",
 	},
 	{

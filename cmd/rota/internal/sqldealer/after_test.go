@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/internal/engine"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/processor"
 )
@@ -18,21 +19,21 @@ type deadRows int
 
 func (deadRows) Any(context.Context, processor.Queue) (bool, error) { return true, nil }
 
-func (deadRows) Started(context.Context, processor.Queue) ([]processor.FailedItem, error) {
+func (deadRows) Started(context.Context, processor.Queue) ([]engine.FailedItem, error) {
 	return nil, nil
 }
 
-func (n deadRows) Find(_ context.Context, _ processor.Queue, keys []string) (dead []processor.FailedItem, _ error) {
+func (n deadRows) Find(_ context.Context, _ processor.Queue, keys []string) (dead []engine.FailedItem, _ error) {
 	for _, key := range keys {
 		if i, err := strconv.Atoi(key); err == nil && i < int(n) {
-			dead = append(dead, processor.FailedItem{Key: key, Attempts: 3, Dead: true})
+			dead = append(dead, engine.FailedItem{Key: key, Attempts: 3, Dead: true})
 		}
 	}
 	return dead, nil
 }
 
-func (deadRows) Save(context.Context, processor.Queue, []processor.FailedItem) error { return nil }
-func (deadRows) Delete(context.Context, processor.Queue, []string) error             { return nil }
+func (deadRows) Save(context.Context, processor.Queue, []engine.FailedItem) error { return nil }
+func (deadRows) Delete(context.Context, processor.Queue, []string) error          { return nil }
 
 // With {{after}}, rows are executed behind ten times the dead rows that a select returns (X2).
 func TestRowsBehindDeadRows(t *testing.T) {
@@ -48,9 +49,9 @@ func TestRowsBehindDeadRows(t *testing.T) {
 			Execute: "UPDATE jobs SET state = 'DONE' WHERE state = 'NEW' AND id IN ({{keys}})",
 			Key:     []string{"id"}, AfterStart: []string{"-1"},
 		})
-		p, err := processor.New(d.Use(s.DB()), processor.Env{
+		p, err := engine.New(d.Use(s.DB()), engine.Env{
 			Items: deadRows(200), Bind: func(context.Context, processor.Queue, *string) context.Context { return s.batch(7) },
-		}, processor.Settings{
+		}, engine.Settings{
 			ThreadNumber: 2, FetchNumber: 2, ExecuteNumber: 2, SleepTimeNoData: 10 * time.Millisecond, Retry: time.Second, RetryMax: time.Second,
 			ItemMaxAttempts: 3,
 		})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/internal/engine"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/schema"
@@ -116,9 +117,9 @@ func TestADeadRowHoldsItsKey(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.createOrders("BIGINT")
-		p, err := processor.New(s.dealer(ordersInOrder).Use(s.DB()), processor.Env{
+		p, err := engine.New(s.dealer(ordersInOrder).Use(s.DB()), engine.Env{
 			Items: deadRows(2), Bind: func(context.Context, processor.Queue, *string) context.Context { return s.batch(7) },
-		}, processor.Settings{
+		}, engine.Settings{
 			ThreadNumber: 2, FetchNumber: 8, ExecuteNumber: 4, SleepTimeNoData: 10 * time.Millisecond, Retry: time.Second,
 			RetryMax: time.Second, ItemMaxAttempts: 3,
 		})

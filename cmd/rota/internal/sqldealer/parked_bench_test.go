@@ -13,6 +13,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/internal/engine"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
@@ -79,11 +80,11 @@ func (p *parked) run() {
 	defer cancel()
 	counted := &countedDealer{TaskDealer: task, Paged: task, Keyed: task, finish: cancel}
 	counted.left.Store(int64(p.healthy))
-	run, err := processor.New(processor.TaskDealer[Row](counted), processor.Env{
+	run, err := engine.New(processor.TaskDealer[Row](counted), engine.Env{
 		Items: p, Bind: func(ctx context.Context, _ processor.Queue, _ *string) context.Context {
 			return p.Bind(ctx, center.Batch{Server: owner, TaskType: "settle", Queue: center.QueueEpoch{ID: "1", Epoch: 7}})
 		},
-	}, processor.Settings{
+	}, engine.Settings{
 		ThreadNumber: 4, FetchNumber: 500, ExecuteNumber: 100, ItemMaxAttempts: 3,
 		SleepTimeNoData: 500 * time.Millisecond, Retry: time.Second, RetryMax: time.Second,
 	})
@@ -122,36 +123,36 @@ func (p *parked) fill() {
 	p.exec(analyze[p.Dialect()]) // as the databases do by themselves within a minute
 }
 
-// Any implements processor.ItemStore.
+// Any implements engine.ItemStore.
 func (p *parked) Any(ctx context.Context, q processor.Queue) (bool, error) {
 	return failures.Of(p.Roster()).Any(ctx, "settle", q.ID)
 }
 
-// Started implements processor.ItemStore. The queue has not crashed.
-func (*parked) Started(context.Context, processor.Queue) ([]processor.FailedItem, error) {
+// Started implements engine.ItemStore. The queue has not crashed.
+func (*parked) Started(context.Context, processor.Queue) ([]engine.FailedItem, error) {
 	return nil, nil
 }
 
-// Find implements processor.ItemStore.
-func (p *parked) Find(ctx context.Context, q processor.Queue, keys []string) ([]processor.FailedItem, error) {
+// Find implements engine.ItemStore.
+func (p *parked) Find(ctx context.Context, q processor.Queue, keys []string) ([]engine.FailedItem, error) {
 	rows, err := failures.Of(p.Roster()).OfPage(ctx, "settle", q.ID, keys)
 	return failedItems(rows), err
 }
 
-func failedItems(rows []failures.Item) []processor.FailedItem {
-	list := make([]processor.FailedItem, len(rows))
+func failedItems(rows []failures.Item) []engine.FailedItem {
+	list := make([]engine.FailedItem, len(rows))
 	for i, r := range rows {
-		list[i] = processor.FailedItem{Key: r.Key, Queue: r.QueueID, Attempts: r.Attempts, Dead: r.State == ops.ItemDead, LastError: r.LastError}
+		list[i] = engine.FailedItem{Key: r.Key, Queue: r.QueueID, Attempts: r.Attempts, Dead: r.State == ops.ItemDead, LastError: r.LastError}
 	}
 	return list
 }
 
-// Save implements processor.ItemStore. No row fails.
-func (p *parked) Save(context.Context, processor.Queue, []processor.FailedItem) error {
+// Save implements engine.ItemStore. No row fails.
+func (p *parked) Save(context.Context, processor.Queue, []engine.FailedItem) error {
 	return errors.New("a row has failed")
 }
 
-// Delete implements processor.ItemStore.
+// Delete implements engine.ItemStore.
 func (p *parked) Delete(context.Context, processor.Queue, []string) error { return nil }
 
 // countedDealer ends the run when all healthy rows are executed.

@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// scheduler decides which lane is selected and which batch is executed next. One lock guards it and all lanes, pages
+// and grants, because nearly every step changes several of them.
+//
+// Its methods in this file choose the next call, wait and wake. Its other methods carry out what its values decide.
+// They are in the files of these values: isolation, limits, outage, queues, streak, sweep.
+type scheduler struct {
+	*setup
+
+	mu        sync.Mutex
+	settings  *Settings // replaced, never changed
+	grants    grants
+	executors map[*executor]struct{}
+	due       dueLanes   // idle lanes
+	ready     readyLanes // lanes with unstarted items
+	selects   int        // selects in flight
+	limiter   limiter
+	inFlight  inFlight
+	unhinted  unhinted
+	turn      *lane // the isolated lane with a select, a page or a batch in flight; nil if there is none
+	peeks     peeks
+	outage    outage
+	sweptRun  sweptRun
+	pace      pace // of all lanes
+	stats     processor.Stats
+	streak    streak
+	wakes     uint64 // calls of Wake, Grant and Resume
+	asleep    bool   // Trusted has returned false, and there was no wake since
+	stopping  bool
+	idle      idleExecutors
+	signals   signals
+}
+
+// idleExecutors are the executors that wait for work.
+type idleExecutors struct {
+	cond  *sync.Cond // signalled when an executor may have work
+	count int
+	timer *time.Timer // fires when an executor may have work; Run creates and receives it
+}
+
+// signals are the channels of Drained and Emptied, and one that receives a value when executors may be missing.
+type signals struct{ drained, emptied, vacancies chan struct{} }
+
+func newScheduler(u *setup, settings *Settings) *scheduler {
+	s := &scheduler{
+		setup: u, settings: settings, grants: grants{}, executors: map[*executor]struct{}{},
+		inFlight: inFlight{most: unbounded},
+		signals:  signals{make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)},
+	}
+	s.idle.cond = sync.NewCond(&s.mu)
+	s.peeks.off, s.peeks.changed = !u.capabilities.peeker, make(chan struct{}, 1)
+	return s
+}
+
+// nextSelectLocked returns the lane that is selected next, or nil.
+func (s *scheduler) nextSelectLocked(now time.Time) *lane {
+	if s.outage.selectAt(now).After(now) {
+		return nil
+	}
+	l := s.due.first()
+	for l != nil && !l.dueAt.After(now) && l.isolated && s.turn != nil && s.turn != l {
+		s.due.remove(l)
+		l = s.due.first()
+	}
+	if l == nil || l.dueAt.After(now) || !s.roomLocked() && !s.cutPageLocked(now) {
+		return nil
+	}
+	return l
+}
+
+// nextBatchLocked returns the lane whose turn it is, with the size and the mark of its next batch. It returns nil if no
+// lane is ready, or if the rate or the batches in flight forbid the batch for now.
+func (s *scheduler) nextBatchLocked(now time.Time) (l *lane, size int, m mark) {
+	if s.inFlight.most == 0 {
+		s.dropReadyLocked(now) // pages whose select or batch was in flight when the share fell
+	}
+	if l = s.ready.next(); l == nil || s.inFlight.full() {
+		return nil, 0, ordinary
+	}
+	most := 1
+	if !l.isolated {
+		most = s.limiter.atMost(now, s.settings.ExecuteNumber, s.settings, s.grants)
+	}
+	size, m = l.page.handout.peek(l.page, most)
+	n := size
+	if m < ordinary { // Execute is not called
+		n = 0
+	}
+	if !s.limiter.allow(now, n, s.settings, s.grants) {
+		return nil, 0, ordinary
+	}
+	s.ready.take()
+	return l, size, m
+}
+
+// waitLocked waits until there may be work.
+func (s *scheduler) waitLocked(now time.Time) {
+	s.idle.count++
+	s.wakeNextLocked(now)
+	s.idle.cond.Wait()
+	s.idle.count--
+}
+
+// wakeNextLocked ensures that no executor waits while there is work. Each executor that claims work wakes the next one.
+// The timer wakes one when the first lane is due, or when the rate allows the next batch.
+func (s *scheduler) wakeNextLocked(now time.Time) {
+	if s.idle.count == 0 || s.asleep {
+		return
+	}
+	var next time.Time
+	if s.roomLocked() {
+		if l := s.due.first(); l != nil {
+			next = s.outage.selectAt(l.dueAt)
+		}
+	}
+	if len(s.ready.lanes) > 0 && !s.inFlight.full() {
+		if !s.limiter.until.After(now) {
+			s.idle.cond.Signal()
+			return
+		}
+		if next.IsZero() || s.limiter.until.Before(next) {
+			next = s.limiter.until
+		}
+	}
+	if !next.IsZero() {
+		if !next.After(now) {
+			s.idle.cond.Signal()
+		}
+		// Not 0: Go 1.26 runs such a timer in this goroutine if a test runs in a bubble, and two at a time crash the race
+		// detector. The timer also wakes an executor that is about to wait, which the signal does not reach.
+		s.idle.timer.Reset(max(time.Nanosecond, next.Sub(now)))
+	}
+}
+
+// placeLocked updates the place of a lane after a change: a page without unstarted items leaves the ready lanes, and
+// an idle lane rests until its next select.
+func (s *scheduler) placeLocked(l *lane, now time.Time) {
+	if l.page != nil && l.page.unstarted() == 0 {
+		s.ready.remove(l)
+		l.page = nil
+	}
+	if l.inDueLanes() || !l.idle(s.settings.NotSleep) {
+		return
+	}
+	l.rest.plan(&l.times, s.settings, now, s.outage.nextProbe(l, s.settings, now, l.rest.retryAfter))
+	s.afterOutageLocked(l, now)
+	l.times.hold(holdRate, l.rate.readyAt(now))
+	s.enqueueLocked(l)
+}
+
+// enqueueLocked adds a lane to the due lanes, if it may be selected.
+func (s *scheduler) enqueueLocked(l *lane) {
+	s.passTurnLocked(l)
+	if !l.inDueLanes() && l.idle(s.settings.NotSleep) && l.selectable() {
+		s.due.add(l)
+	}
+}
+
+// dropReadyLocked drops all unstarted items. A cursored lane with a batch in flight is not ready: its items are dropped
+// when the batch ends.
+func (s *scheduler) dropReadyLocked(now time.Time) {
+	for len(s.ready.lanes) > 0 {
+		l := s.ready.lanes[0]
+		skip(&s.stats, l.page.drop())
+		s.placeLocked(l, now)
+	}
+}
+
+func (s *scheduler) wakeLocked() {
+	s.wakes++
+	s.asleep = false
+	s.idle.cond.Signal()
+}
+
+// configureLocked replaces the settings.
+func (s *scheduler) configureLocked(settings *Settings, now time.Time) {
+	before := s.settings
+	s.settings = settings
+	s.peeks.at = time.Time{}
+	for _, g := range s.grants {
+		g.lane.times.relax(settings.latestRest(now)) // also of one that drains
+		if settings.rateOf(g.lane.limits) != before.rateOf(g.lane.limits) {
+			g.lane.limit(g.lane.limits, settings)
+		}
+		s.due.update(g.lane)
+		if !g.lane.idle(settings.NotSleep) {
+			s.due.remove(g.lane) // it now waits for its batches in flight
+		}
+		s.offerLocked(g.lane)
+		s.placeLocked(g.lane, now)
+	}
+	s.limiter.invalidate()
+	s.idle.cond.Broadcast()
+	notify(s.signals.vacancies)
+}
+
+// stopLocked keeps executors from starting anything.
+func (s *scheduler) stopLocked(now time.Time) {
+	s.stopping = true
+	s.idle.timer.Stop()
+	s.dropReadyLocked(now)
+	s.idle.cond.Broadcast()
+}
