@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// ErrNoHints says that no hint reaches this process: the database sends none, the program's own connector cannot
-// listen, or a pooler stands between.
+// ErrNoHints says that no hint reaches this process: the program's own connector cannot listen, or a pooler stands
+// between.
 var ErrNoHints = errors.New("hints do not reach this process")
 
 const (
@@ -23,17 +23,26 @@ const (
 	listenRetry, listenRetryMax, deafRetry = time.Second, time.Minute, 10 * time.Minute
 )
 
-// CanListen reports whether Listen can receive hints.
-func (c *Center) CanListen() bool { return c.Notifies() && c.db.Database.Listen != nil }
+// readPause is the time between two reads of the hints that are left in rows. A process reads for all its task types.
+const readPause = 250 * time.Millisecond
 
-// Listen receives the hints of all processes for this environment until ctx is done, on a connection of its own. It
-// connects again when that is lost, with growing pauses, and calls changed from its goroutine with nil when it hears,
-// and with an error when it does not any more. receive is called from that goroutine, too, and must return quickly. If
-// the database sends no hints, Listen returns ErrNoHints at once. While Listen runs, Tell sends. Package manager calls
-// it.
-func (c *Center) Listen(ctx context.Context, changed func(error), receive func(Hint)) error {
-	if !c.CanListen() {
+// CanListen reports whether Listen can receive hints.
+func (c *Center) CanListen() bool { return !c.Notifies() || c.db.Database.Listen != nil }
+
+// Listen receives the hints of all processes for this environment until ctx is done. It calls changed from its goroutine
+// with nil when it hears, and with an error when it does not any more. receive is called from that goroutine, too, and
+// must return quickly. If no hint can reach this process, Listen returns ErrNoHints at once. Package manager calls it.
+//
+// Notifications come on a connection of its own, which it makes again when that is lost, with growing pauses. While it
+// hears them, Tell sends. Where the database sends none, Listen reads four times a second what Wake has left in the rows
+// of the task types that hinted returns, and nothing while that is empty.
+func (c *Center) Listen(ctx context.Context, hinted func() []string, changed func(error), receive func(Hint)) error {
+	switch {
+	case !c.CanListen():
 		return ErrNoHints
+	case !c.Notifies():
+		c.readHints(ctx, hinted, changed, receive)
+		return nil
 	}
 	var telling sync.WaitGroup
 	telling.Go(func() { c.teller.run(ctx, c) })
@@ -59,6 +68,44 @@ func (c *Center) Listen(ctx context.Context, changed func(error), receive func(H
 		}
 	}
 	return nil
+}
+
+// readHints is Listen without notifications.
+func (c *Center) readHints(ctx context.Context, hinted func() []string, changed func(error), receive func(Hint)) {
+	var seen map[string]int64 // nil while nothing is heard
+	pause := readPause
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		names := hinted()
+		if len(names) == 0 {
+			continue
+		}
+		versions, err := c.readHintsOnce(ctx, names)
+		if pause = readPause; err != nil {
+			pause, seen = listenRetry, nil
+			changed(err)
+			continue
+		}
+		if seen == nil {
+			changed(nil)
+		}
+		for name, version := range versions {
+			if before, known := seen[name]; seen != nil && !(known && before == version) {
+				receive(Hint{OwnSign: c.ownSign, TaskType: name})
+			}
+		}
+		seen = versions
+	}
+}
+
+func (c *Center) readHintsOnce(ctx context.Context, taskTypes []string) (map[string]int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	return c.roster.HintVersions(ctx, taskTypes)
 }
 
 // listenOnce receives hints until the connection is lost, and reports whether it has heard itself.

@@ -86,7 +86,7 @@ func hear(b *testing.B, c *center.Center) {
 	hears := make(chan struct{})
 	once := sync.OnceFunc(func() { close(hears) })
 	var listening sync.WaitGroup
-	listening.Go(func() { _ = c.Listen(ctx, func(error) { once() }, func(center.Hint) {}) })
+	listening.Go(func() { _ = c.Listen(ctx, nil, func(error) { once() }, func(center.Hint) {}) })
 	b.Cleanup(func() { stop(); listening.Wait() })
 	<-hears
 }

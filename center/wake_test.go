@@ -34,7 +34,9 @@ func openEar(t *testing.T, url, ownSign string) ear {
 	ctx, cancel := context.WithCancel(t.Context())
 	var listening sync.WaitGroup
 	listening.Go(func() {
-		if err := c.Listen(ctx, func(err error) { e.changes <- err }, func(h center.Hint) { e.hints <- h }); err != nil {
+		hinted := func() []string { return []string{"settle"} }
+		err := c.Listen(ctx, hinted, func(err error) { e.changes <- err }, func(h center.Hint) { e.hints <- h })
+		if err != nil {
 			t.Errorf("Listen: %v", err)
 		}
 	})
@@ -179,7 +181,7 @@ func TestTell(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	hears, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- c.Listen(ctx, func(error) { close(hears) }, func(center.Hint) {}) }()
+	go func() { ended <- c.Listen(ctx, nil, func(error) { close(hears) }, func(center.Hint) {}) }()
 	<-hears
 	many := make([]string, 3000)
 	for i := range many {
@@ -250,20 +252,62 @@ func TestNoHintsBehindPgBouncer(t *testing.T) {
 	}
 }
 
-// X9: other databases send no hints.
-func TestWakeWithoutNotifications(t *testing.T) {
-	for _, kind := range []string{testdb.SQLite, testdb.MySQL} {
+// X9: where the database sends no notifications, Wake reaches the workers of a hinted task type by its row, and nobody
+// else. A hint that was left before is not heard.
+func TestHintsInRows(t *testing.T) {
+	for _, kind := range []string{testdb.SQLite, testdb.MySQL, testdb.MariaDB} {
 		t.Run(kind, func(t *testing.T) {
-			c, err := center.Open(t.Context(), anydb.URL(testdb.URL(t, kind)), center.Options{Schema: center.SchemaCreate})
+			t.Parallel()
+			url := testdb.URL(t, kind)
+			c, err := center.Open(t.Context(), anydb.URL(url), center.Options{Schema: center.SchemaCreate})
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer c.Close()
-			if err := c.Wake(t.Context(), "settle"); err != nil {
-				t.Error(err)
+			t.Cleanup(func() { c.Close() })
+			for task, hinted := range map[string]bool{"settle": true, "notify": false} {
+				if _, err := ops.New(c).Tasks().Define(t.Context(), task, center.Settings{Queues: 2, Hinted: hinted}); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if err := c.Listen(t.Context(), nil, nil); !errors.Is(err, center.ErrNoHints) {
-				t.Errorf("Listen: %v, want ErrNoHints", err)
+			wake := func(task string, want int64) {
+				t.Helper()
+				if err := c.Wake(t.Context(), task, "7"); err != nil {
+					t.Error(err)
+				}
+				versions, err := c.Roster().HintVersions(t.Context(), []string{"settle", "notify", "absent"})
+				if err != nil || len(versions) != 2 || versions["notify"] != 0 || versions["settle"] != want {
+					t.Errorf("versions %v, error %v, want settle at %d", versions, err, want)
+				}
+			}
+			wake("settle", 1)
+			e := openEar(t, url, "")
+			e.hears(t)
+			wake("notify", 1)
+			wake("absent", 1)
+			wake("settle", 2)
+			if h := e.next(30 * time.Second); h.TaskType != "settle" || len(h.Keys) != 0 || h.OwnSign != e.c.OwnSign() {
+				t.Errorf("hint %+v, want one for all queues of settle", h)
+			}
+			if h := e.next(2 * time.Second); h.TaskType != "" {
+				t.Errorf("one more hint: %+v", h)
+			}
+			if e.c.Tell("a") {
+				t.Error("servers are told where no notifications are")
+			}
+			centertest.Exec(t, c, "ALTER TABLE schedule_task_type RENAME TO hidden")
+			select {
+			case err := <-e.changes:
+				if err == nil {
+					t.Error("the listener hears although it cannot read")
+				}
+			case <-time.After(30 * time.Second):
+				t.Error("the listener does not say that it cannot read")
+			}
+			centertest.Exec(t, c, "ALTER TABLE hidden RENAME TO schedule_task_type")
+			e.hears(t)
+			wake("settle", 3)
+			if h := e.next(30 * time.Second); h.TaskType != "settle" {
+				t.Errorf("hint %+v after an interruption, want settle", h)
 			}
 		})
 	}

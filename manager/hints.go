@@ -72,7 +72,17 @@ func (m *Manager) listen(ctx context.Context) {
 	if m.cfg.NoHints || !m.c.CanListen() {
 		return
 	}
-	_ = m.c.Listen(ctx, func(err error) { m.hear(ctx, err) }, m.receive) // hear has the errors
+	_ = m.c.Listen(ctx, m.hinted, func(err error) { m.hear(ctx, err) }, m.receive) // hear has the errors
+}
+
+// hinted returns the task types for whose items hints are sent.
+func (m *Manager) hinted() (names []string) {
+	for _, s := range m.servers {
+		if s.session.Load() != nil && s.proc.Hinted() { // the processor is made before the first session
+			names = append(names, s.taskType)
+		}
+	}
+	return names
 }
 
 // hear notes whether hints arrive. When that changes, the hints so far were not heard, or the next ones are not: all

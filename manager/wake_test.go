@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
@@ -137,6 +139,43 @@ func TestWakeOfAnotherProcess(t *testing.T) {
 		if err := <-p.ended; err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// X9: where the database sends no notifications, the worker of a hinted task type reads the hints of other processes, also
+// when hinted is set while it runs. An hour would pass until the next poll.
+func TestHintsInRowsWakeAWorker(t *testing.T) {
+	for _, kind := range []string{testdb.SQLite, testdb.MariaDB} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			url := testdb.URL(t, kind)
+			c, err := center.Open(t.Context(), anydb.URL(url), center.Options{Schema: center.SchemaCreate})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			d := &mailbox{done: map[int]time.Time{}}
+			s := quick
+			s.SleepTimeNoData = time.Hour
+			p := startConfigured(t, url, manager.Config{Grace: time.Second}, d, s)
+			until(t, "the queues are empty", func() bool { return p.m.Status()[0].Empty == 2 })
+			if p.m.Status()[0].Hears {
+				t.Error("a worker reads hints that nobody leaves")
+			}
+			centertest.Exec(t, c, "UPDATE schedule_task_type SET hinted = TRUE, version = version + 1")
+			until(t, "hints arrive", func() bool { return p.m.Status()[0].Hears })
+			for _, item := range []int{5, 6} {
+				d.put(item)
+				if err := c.Wake(t.Context(), "settle", strconv.Itoa(item)); err != nil {
+					t.Fatal(err)
+				}
+				until(t, "the item is executed", func() bool { return !d.doneAt(item).IsZero() })
+			}
+			p.stop()
+			if err := <-p.ended; err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }
 

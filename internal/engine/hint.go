@@ -9,6 +9,13 @@ const hintPause = 10 * time.Millisecond
 // netPause is the pause between the polls of a queue whose writers send hints: a net for hints that are lost.
 const netPause = 30 * time.Second
 
+// Hinted returns Settings.Hinted.
+func (p *Processor) Hinted() bool {
+	s := p.lock()
+	defer s.mu.Unlock()
+	return s.settings.Hinted
+}
+
 // pollPause returns the pause of a queue after a select that has found nothing.
 func (s *scheduler) pollPause() time.Duration {
 	if s.settings.Hinted && s.env.Hears() {

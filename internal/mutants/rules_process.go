@@ -357,6 +357,18 @@ var processMutants = []mutant{
 		"TestUnhintedItemsRaiseAnAlert",
 	},
 	{
+		"X9", "a program leaves hints that no worker reads",
+		"LeaveHint", "AND hinted",
+		"AND NOT FALSE",
+		"TestHintsInRows",
+	},
+	{
+		"X9", "a worker follows no hint that is left in a row",
+		"readHints", "!(known && before == version)",
+		"!known",
+		"TestHintsInRows",
+	},
+	{
 		"X9", "a listener behind a pooler waits for hints that never come",
 		"listenOnce", "cancel(ErrNoHints)",
 		"_ = ErrNoHints",

@@ -68,7 +68,7 @@ func TestHints(t *testing.T) {
 	changes, heard := make(chan error, 100), make(chan center.Hint, 100)
 	var listening sync.WaitGroup
 	listening.Go(func() {
-		if err := c.Listen(ctx, func(err error) { changes <- err }, func(h center.Hint) { heard <- h }); err != nil {
+		if err := c.Listen(ctx, nil, func(err error) { changes <- err }, func(h center.Hint) { heard <- h }); err != nil {
 			t.Error(err)
 		}
 	})

@@ -93,8 +93,13 @@ func (a WakeTask) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 		Objects: []Object{{Name: inEnvironment(c, t.TaskType), Past: "woken"}},
 	}
 	if !c.Notifies() {
-		change.Warnings = []string{"This database sends no hints: workers look each sleep_time_nodata."}
-		return change, nil
+		switch s, err := c.Tasks().Settings(ctx, t.TaskType); {
+		case err != nil:
+			return nil, err
+		case !s.Hinted:
+			change.Warnings = []string{"On this database workers hear hints only of a hinted task type: they look each sleep_time_nodata."}
+			return change, nil
+		}
 	}
 	change.Objects[0].do = done(func(ctx context.Context, _ string) error { return c.Wake(ctx, t.TaskType, a.Keys...) })
 	return change, nil

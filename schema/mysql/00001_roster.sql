@@ -67,6 +67,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_type (
     coalesce_runs               BOOLEAN      NOT NULL DEFAULT FALSE,              -- mode RUN: a dependant skips a run while an earlier one of the same trigger is READY
     expire_own_sign_interval_ms BIGINT       NOT NULL DEFAULT 86400000,           -- time without servers after which an environment is forgotten
     version                     BIGINT       NOT NULL DEFAULT 0,                  -- rises with each change of the settings
+    hint_version                BIGINT       NOT NULL DEFAULT 0,                  -- rises with each hint, where the database sends none: workers of a hinted task type read it
     gmt_created                 DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the row was inserted
     gmt_modified                DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the settings last changed
     CONSTRAINT ck_schedule_task_type_heartbeat_interval_ms CHECK (heartbeat_interval_ms BETWEEN 0 AND 315360000000),
@@ -104,6 +105,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_type (
     CONSTRAINT ck_schedule_task_type_run_start_timeout_ms CHECK (run_start_timeout_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_expire_own_sign_interval_ms CHECK (expire_own_sign_interval_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_version CHECK (version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_task_type_hint_version CHECK (hint_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_task_type_gmt_created CHECK (gmt_created BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_task_type_gmt_modified CHECK (gmt_modified BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_task_type_mode CHECK (mode IN ('CONTINUOUS', 'RUN')),

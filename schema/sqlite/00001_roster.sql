@@ -65,6 +65,7 @@ CREATE TABLE schedule_task_type (
     coalesce_runs               BOOLEAN NOT NULL DEFAULT FALSE,       -- mode RUN: a dependant skips a run while an earlier one of the same trigger is READY
     expire_own_sign_interval_ms BIGINT NOT NULL DEFAULT 86400000,     -- time without servers after which an environment is forgotten
     version                     BIGINT NOT NULL DEFAULT 0,            -- rises with each change of the settings
+    hint_version                BIGINT NOT NULL DEFAULT 0,            -- rises with each hint, where the database sends none: workers of a hinted task type read it
     gmt_created                 TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the row was inserted
     gmt_modified                TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the settings last changed
     CONSTRAINT ck_schedule_task_type_heartbeat_interval_ms CHECK (heartbeat_interval_ms BETWEEN 0 AND 315360000000 AND heartbeat_interval_ms = CAST(heartbeat_interval_ms AS INTEGER)),
@@ -102,6 +103,7 @@ CREATE TABLE schedule_task_type (
     CONSTRAINT ck_schedule_task_type_run_start_timeout_ms CHECK (run_start_timeout_ms BETWEEN 0 AND 315360000000 AND run_start_timeout_ms = CAST(run_start_timeout_ms AS INTEGER)),
     CONSTRAINT ck_schedule_task_type_expire_own_sign_interval_ms CHECK (expire_own_sign_interval_ms BETWEEN 0 AND 315360000000 AND expire_own_sign_interval_ms = CAST(expire_own_sign_interval_ms AS INTEGER)),
     CONSTRAINT ck_schedule_task_type_version CHECK (version BETWEEN 0 AND 1000000000000000000 AND version = CAST(version AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_hint_version CHECK (hint_version BETWEEN 0 AND 1000000000000000000 AND hint_version = CAST(hint_version AS INTEGER)),
     CONSTRAINT ck_schedule_task_type_gmt_created CHECK (datetime(substr(gmt_created, 1, 19)) IS substr(gmt_created, 1, 19) AND rtrim(substr(gmt_created, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_task_type_gmt_modified CHECK (datetime(substr(gmt_modified, 1, 19)) IS substr(gmt_modified, 1, 19) AND rtrim(substr(gmt_modified, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_task_type_mode CHECK (mode IN ('CONTINUOUS', 'RUN')),

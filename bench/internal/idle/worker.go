@@ -135,7 +135,7 @@ func start(ctx context.Context, db *stage.Database, w way, o Options) (f *fleet,
 			return nil, err
 		}
 		centers = append(centers, c)
-		m, err := manager.New(c, manager.Config{}, serve(taskType, manager.Settings{Queues: f.queues}))
+		m, err := manager.New(c, manager.Config{}, serve(taskType, manager.Settings{Queues: f.queues, Hinted: w.hinted}))
 		if err != nil {
 			f.stop()
 			return nil, err
