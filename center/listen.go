@@ -29,13 +29,14 @@ const readPause = 250 * time.Millisecond
 // CanListen reports whether Listen can receive hints.
 func (c *Center) CanListen() bool { return !c.Notifies() || c.db.Database.Listen != nil }
 
-// Listen receives the hints of all processes for this environment until ctx is done. It calls changed from its goroutine
-// with nil when it hears, and with an error when it does not any more. receive is called from that goroutine, too, and
-// must return quickly. If no hint can reach this process, Listen returns ErrNoHints at once. Package manager calls it.
+// Listen receives the hints of all processes for this environment until ctx is done. It calls changed from its
+// goroutine with nil when it hears, and with an error when it does not any more. receive is called from that
+// goroutine, too, and must return quickly. If no hint can reach this process, Listen returns ErrNoHints at once.
+// Package manager calls it.
 //
 // Notifications come on a connection of its own, which it makes again when that is lost, with growing pauses. While it
-// hears them, Tell sends. Where the database sends none, Listen reads four times a second what Wake has left in the rows
-// of the task types that hinted returns, and nothing while that is empty.
+// hears them, Tell sends. Where the database sends none, Listen reads four times a second what Wake has left in the
+// rows of the task types that hinted returns, and nothing while that is empty.
 func (c *Center) Listen(ctx context.Context, hinted func() []string, changed func(error), receive func(Hint)) error {
 	switch {
 	case !c.CanListen():

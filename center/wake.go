@@ -34,19 +34,19 @@ const sendTimeout = 5 * time.Second
 // the select divides the items: with Mine("id", 1), the id, and with MineHash the Hash of the key. No key means all
 // queues. The caller calls Wake after its commit, because what is not committed is not found.
 //
-// PostgreSQL tells them at once (NOTIFY), unless they are behind PgBouncer in transaction mode. Elsewhere Wake leaves a
-// note in the row of the task type if its setting hinted is true, and the workers read that four times a second; then
-// all queues of the task type are meant, in all environments. If hinted is false, Wake does nothing there. Wake returns
-// when the hint was sent, together with others that came while an earlier one was sent: a process sends one at a time. A
-// hint that fails costs the time up to the next look, so the caller may ignore the error.
+// PostgreSQL tells them at once (NOTIFY), unless they are behind PgBouncer in transaction mode. Elsewhere Wake leaves
+// a note in the row of the task type if its setting hinted is true, and the workers read that four times a second;
+// then all queues of the task type are meant, in all environments. If hinted is false, Wake does nothing there. Wake
+// returns when the hint was sent, together with others that came while an earlier one was sent: a process sends one at
+// a time. A hint that fails costs the time up to the next look, so the caller may ignore the error.
 func (c *Center) Wake(ctx context.Context, taskType string, keys ...string) error {
 	return c.send(ctx, Hint{OwnSign: c.ownSign, TaskType: taskType, Keys: keys})
 }
 
 // WakeInTx is Wake as a part of tx: the workers are told if it commits, and with its commit. It costs tx no round trip
 // after the commit, and all such transactions of the server commit one after the other: PostgreSQL keeps the order of
-// notifications by a lock. So use Wake where many transactions commit at once. Where the database sends no notifications,
-// WakeInTx does nothing.
+// notifications by a lock. So use Wake where many transactions commit at once. Where the database sends no
+// notifications, WakeInTx does nothing.
 func (c *Center) WakeInTx(ctx context.Context, tx *sql.Tx, taskType string, keys ...string) error {
 	if !c.Notifies() {
 		return nil
@@ -55,8 +55,8 @@ func (c *Center) WakeInTx(ctx context.Context, tx *sql.Tx, taskType string, keys
 	return c.notify(ctx, tx, h.payload())
 }
 
-// Notifies reports whether the database sends notifications: PostgreSQL. Elsewhere Wake reaches only the workers of task
-// types whose setting hinted is true.
+// Notifies reports whether the database sends notifications: PostgreSQL. Elsewhere Wake reaches only the workers of
+// task types whose setting hinted is true.
 func (c *Center) Notifies() bool { return c.db.Notify != "" }
 
 type execer interface {

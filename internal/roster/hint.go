@@ -10,8 +10,8 @@ import (
 // notifications (X9). The statement commits at once: a transaction that did it with its inserts would make all such
 // transactions wait for each other.
 func (r *Roster) LeaveHint(ctx context.Context, taskType string) error {
-	_, err := r.DB.Exec(ctx, `UPDATE schedule_task_type SET hint_version = hint_version + 1 WHERE task_type = ? AND hinted`,
-		taskType)
+	_, err := r.DB.Exec(ctx, `UPDATE schedule_task_type SET hint_version = hint_version + 1
+		WHERE task_type = ? AND hinted`, taskType)
 	return sqldb.Wrap(err, "leave a hint")
 }
 

@@ -97,7 +97,9 @@ func (a WakeTask) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 		case err != nil:
 			return nil, err
 		case !s.Hinted:
-			change.Warnings = []string{"On this database workers hear hints only of a hinted task type: they look each sleep_time_nodata."}
+			change.Warnings = []string{
+				"On this database workers hear hints only of a hinted task type: they look each sleep_time_nodata.",
+			}
 			return change, nil
 		}
 	}
