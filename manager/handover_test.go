@@ -37,15 +37,15 @@ func TestQueuesMoveToAWorkerThatJoinsAndBack(t *testing.T) {
 	})
 }
 
-// S8: a server that waits for a queue looks for it every 200 ms, and not only with its heartbeats.
+// S8: a server that waits for a queue looks for it every 100 ms, and not only with its heartbeats.
 func TestHandOverIsNoticedAtOnce(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		cl.start("a", nil, fast)
 		time.Sleep(5 * time.Second)
 		cl.start("b", nil, fast)
 		time.Sleep(10 * time.Second)
-		if gap := cl.firstBegan("b").Sub(cl.firstRelease()); gap > 250*time.Millisecond {
-			cl.Fatalf("the new owner started %s after the release, want at most 250 ms", gap)
+		if gap := cl.firstBegan("b").Sub(cl.firstRelease()); gap > 150*time.Millisecond {
+			cl.Fatalf("the new owner started %s after the release, want at most 150 ms", gap)
 		}
 	})
 }

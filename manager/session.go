@@ -100,7 +100,7 @@ func (s *session) serving(ctx context.Context) stateFunc {
 }
 
 // pollInterval is the pause between two polls of a server that waits for a requested queue (S8).
-const pollInterval = 200 * time.Millisecond
+const pollInterval = 100 * time.Millisecond
 
 // outcome says how a wait ended.
 type outcome int

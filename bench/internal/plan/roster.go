@@ -53,7 +53,7 @@ type server struct {
 
 const (
 	idleInterval   = 100 * time.Millisecond // a process that has joined sends its first heartbeat within this time
-	pollInterval   = 200 * time.Millisecond // how often a worker that waits for a queue reads its queues
+	pollInterval   = 100 * time.Millisecond // how often a worker that waits for a queue reads its queues
 	watchedServers = 32                     // how many servers each server watches
 	deadHeartbeats = 5                      // after how many intervals of silence a server is dead
 )
