@@ -100,18 +100,18 @@ func (l *failureLog) ask(c *selectCall) error {
 
 // find returns what is known about the items with these keys. An item that is not in the result has not failed.
 func (l *failureLog) find(c *call, keys []string) (map[string]record, error) {
-	known := map[string]record{}
+	var stored []FailedItem
+	now := time.Now()
 	if l.inUse.Load() && len(keys) > 0 {
-		now := time.Now()
-		stored, err := l.store.Find(c.ctx, l.queue, keys)
-		if err != nil {
+		var err error
+		if stored, err = l.store.Find(c.ctx, l.queue, keys); err != nil {
 			return nil, fmt.Errorf("find failed items: %w", err)
 		}
-		known = make(map[string]record, len(stored))
-		for _, i := range stored {
-			if c.capabilities.Keyed || i.Queue == l.queue.ID { // a cursor is the key of an item in its own queue only
-				known[i.Key] = i.record(l.sweeps, now)
-			}
+	}
+	known := make(map[string]record, min(len(keys), len(stored)+int(l.noted.Load())))
+	for _, i := range stored {
+		if c.capabilities.Keyed || i.Queue == l.queue.ID { // a cursor is the key of an item in its own queue only
+			known[i.Key] = i.record(l.sweeps, now)
 		}
 	}
 	l.mu.Lock()

@@ -176,6 +176,9 @@ func TestPoisonHidesNoHealthyItem(t *testing.T) {
 		{blockedQueues{queues: 4, number: 1, takes: 100 * ms}, 750},
 	} {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
+			if testing.Short() && c.bad > 750 && !(c.paged && c.stored) {
+				t.Skip("as the others, with more poison")
+			}
 			same := blockedQueues{queues: c.queues, number: c.number, takes: c.takes}
 			if without[same] == 0 {
 				without[same] = same.rate(t, 0, 10*time.Second)
@@ -198,14 +201,18 @@ func TestOutageOfALargeSourceIsGentle(t *testing.T) {
 		d.down = true
 		s := usual()
 		d.takes, s.ExecuteNumber, s.FetchNumber = 50*time.Millisecond, 5, 250
+		outage := 90 * time.Minute
+		if testing.Short() {
+			outage /= 3
+		}
 		w.start(t, d, engine.Env{Items: failedItems{m}}, s, "a", "b", "c", "d")
-		time.Sleep(90 * time.Minute)
+		time.Sleep(outage)
 		synctest.Wait()
 		d.mu.Lock()
 		if n := densest(d.selects[10:], time.Second); n > 3 {
 			t.Errorf("%d selects in a second, want at most 3", n)
 		}
-		if n := densest(d.probes, time.Second); n > 2*100 || len(d.probes) > 100*60*90/5 {
+		if n := densest(d.probes, time.Second); n > 2*100 || len(d.probes) > 20*int(outage/time.Second) {
 			t.Errorf("%d single items in a second, %d in all, want about 100 a second for a while", n, len(d.probes))
 		}
 		for key, i := range m.records() {
@@ -261,7 +268,11 @@ func TestSecondOutageIsGentleAtOnce(t *testing.T) {
 func TestBrownoutKillsNoItem(t *testing.T) {
 	racetest.Skip(t)
 	bubble(t, func(t *testing.T, w *world) {
-		d := newService(w, sortable("a", 1000)...)
+		items := 1000
+		if testing.Short() {
+			items = 300
+		}
+		d := newService(w, sortable("a", items)...)
 		m, n := newMemory(), 0
 		brown := &dealer{sel: d.Select, exec: func(ctx context.Context, items []string) error {
 			d.mu.Lock()

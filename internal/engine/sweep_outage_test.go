@@ -41,6 +41,10 @@ func again(failed int64) *processor.Run {
 // (X5).
 func TestSweepOutlastsALongOutage(t *testing.T) {
 	racetest.Skip(t)
+	outage := 20 * time.Hour
+	if testing.Short() {
+		outage = 5 * time.Hour
+	}
 	for name, test := range map[string]struct {
 		items  int
 		dealer func(*service) processor.TaskDealer[string]
@@ -62,11 +66,11 @@ func TestSweepOutlastsALongOutage(t *testing.T) {
 				w.grantRun(t, nightly(), "b", "c", "d")
 				time.Sleep(5 * time.Second)
 				w.grantRun(t, nightly(), "a")
-				time.Sleep(20 * time.Hour)
+				time.Sleep(outage)
 				if s := w.holding(t, "a").Sweep; s.Ended() || s.ItemsFailed > 0 {
-					t.Fatalf("after 20 hours: %+v, want it to wait without a failed item", s)
+					t.Fatalf("after %s: %+v, want it to wait without a failed item", outage, s)
 				}
-				if n := d.set(false); n > 4*20*3600/20 {
+				if n := d.set(false); n > 4*int(outage/(20*time.Second)) {
 					t.Errorf("%d calls during the outage", n)
 				}
 				time.Sleep(2 * time.Minute)
@@ -83,8 +87,12 @@ func TestSweepOutlastsALongOutage(t *testing.T) {
 // poison.
 func TestSweepWaitsWhileAnotherQueueProbes(t *testing.T) {
 	racetest.Skip(t)
+	outage, others := 10*time.Hour, 5000
+	if testing.Short() {
+		outage, others = 2*time.Hour, 1000
+	}
 	bubble(t, func(t *testing.T, w *world) {
-		d := newService(w, append(sortable("a", 100), sortable("b", 5000)...)...)
+		d := newService(w, append(sortable("a", 100), sortable("b", others)...)...)
 		s := inRuns()
 		s.ThreadNumber, s.ExecuteNumber = 1, 1
 		w.start(t, d, engine.Env{}, s)
@@ -93,9 +101,9 @@ func TestSweepWaitsWhileAnotherQueueProbes(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		d.set(true)
-		time.Sleep(10 * time.Hour)
+		time.Sleep(outage)
 		if a := w.holding(t, "a").Sweep; a.Ended() {
-			t.Fatalf("after 10 hours: %+v, want it to wait", a)
+			t.Fatalf("after %s: %+v, want it to wait", outage, a)
 		}
 		d.set(false)
 		time.Sleep(2 * time.Minute)
