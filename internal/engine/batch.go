@@ -11,7 +11,7 @@ import (
 )
 
 // batch is one batch of a page. The methods in this file are its steps, in order. blame.go has the steps for the items
-// that have failed, isolation.go those for an item that is executed alone.
+// that have failed.
 type batch struct {
 	call
 	span
@@ -20,8 +20,9 @@ type batch struct {
 
 	bound     context.Context          // the context of Execute
 	serial    bool                     // the lane gives no other batch until this one ends
+	begun     bool                     // nothing has kept it from doing what the mark says
 	frees     bool                     // an item of the page, or behind it, may have waited for the end of the batch
-	isolation isolation                // of a lane whose items are executed one by one
+	isolation isolation                // isolation.go
 	hookEnds  []func(processor.Result) // the ends of Env.Hooks
 	position  position
 	result    batchResult
@@ -53,19 +54,17 @@ type batchResult struct {
 func (b *batch) claimLocked(s *scheduler, l *lane, size int, m mark, now time.Time) {
 	l.batches++
 	s.inFlight.batches++
-	b.lane, b.page, b.mark, b.isolation.due = l, l.page, m, l.isolated
+	b.lane, b.page, b.mark, b.serial = l, l.page, m, l.serial
 	b.span = b.page.take(size)
 	if m >= ordinary {
 		l.rate.take(now, b.size())
 	}
 	b.grant, b.ctx = l.grant, b.page.ctx
-	if l.isolated && m == ordinary {
-		b.mark = single
+	for _, t := range b.stages {
+		if t.take != nil {
+			t.take(b, s)
+		}
 	}
-	if s.outage.open() {
-		b.quota = b.size()
-	}
-	b.serial = b.capabilities.Cursored || l.isolated // X3, S14
 	switch {
 	case b.page.unstarted() == 0:
 		s.placeLocked(l, now)
@@ -80,13 +79,18 @@ func (b *batch) perform() error {
 		return err
 	}
 	if b.mark < ordinary {
+		b.begun = true
 		return b.performRecorded()
 	}
-	if b.isolation.due {
-		if err := b.isolation.begin(b); err != nil {
+	for _, t := range b.stages {
+		if t.begin == nil {
+			continue
+		}
+		if err := t.begin(b); err != nil {
 			return err
 		}
 	}
+	b.begun = true
 	ctx, err := b.callHooks()
 	if err != nil {
 		return err
@@ -177,7 +181,11 @@ func (b *batch) conclude() {
 	}
 	executeErr := b.err
 	b.recordResult()
-	b.isolation.end(b)
+	for _, t := range b.stages {
+		if t.settle != nil {
+			t.settle(b)
+		}
+	}
 	for _, end := range slices.Backward(b.hookEnds) {
 		end(processor.Result{
 			Err: executeErr, Outcome: b.outcome.public(), Failed: b.result.failed, Dead: b.result.dead, Took: b.took,
@@ -242,9 +250,6 @@ func (b *batch) recordResult() {
 	case b.outcome == done && b.mark >= ordinary:
 		b.result.done = b.size()
 		b.deleteRecords()
-		if b.fingerprints != nil {
-			b.lane.sweep.trail.add(b.fingerprints[b.from:b.to])
-		}
 	case b.outcome == failed && b.result.failed > 0:
 		b.result.done = b.size() - b.result.failed
 		if b.result.named != nil && !b.result.pause {
@@ -298,7 +303,7 @@ func (b *batch) finishLocked(s *scheduler) {
 	if b.serial || b.order != nil || s.settings.inFlightOf(l.limits) > 0 {
 		b.continuePageLocked(s)
 	}
-	if whole := b.outcome == done || b.outcome == failed; b.page.endBatch(whole && !b.isolation.missed(b.mark)) {
+	if whole := b.outcome == done || b.outcome == failed; b.page.endBatch(whole && b.begun) {
 		s.surviveLocked(l)
 	}
 	for _, t := range b.stages {
@@ -339,9 +344,9 @@ func (b *batch) evidence(round uint64) evidence {
 }
 
 // continuePageLocked makes the rest of the page ready, or drops it, so that it is selected again: if nothing may start,
-// if an item could not begin alone, or if the cursor has not moved.
+// if the batch could not begin, or if the cursor has not moved.
 func (b *batch) continuePageLocked(s *scheduler) {
-	goesOn := !s.asleep && !s.stopping && !b.isolation.missed(b.mark)
+	goesOn := !s.asleep && !s.stopping && b.begun
 	if b.capabilities.Cursored {
 		goesOn = b.moveCursorLocked() && goesOn
 	} else { // the lane may not have been ready when the breaker opened
@@ -383,9 +388,4 @@ func (b *batch) moveCursorLocked() (moved bool) {
 	return false
 }
 
-func (b *batch) reset() {
-	if b.isolation.held {
-		<-b.env.Alone
-	}
-	*b = batch{call: b.call}
-}
+func (b *batch) reset() { *b = batch{call: b.call} }

@@ -20,8 +20,8 @@ package engine
 //	selectCall.preparePage     filters the page: filterPage drops what must not be executed now
 //	selectCall.finishLocked    makes the page ready for batches
 //	executor.next              claims the next call; scheduler.nextBatchLocked finds the lane whose turn it is
-//	batch.claimLocked          takes the next items of the page
-//	batch.perform              calls the user's Execute with the item
+//	batch.claimLocked          takes the next items of the page, and the stages note what they must know of them
+//	batch.perform              calls the user's Execute with the item, if the stages let it begin
 //	batch.conclude             finds the outcome; batch.blame records failed items, batch.saveCursor moves the cursor
 //	batch.finishLocked         counts the items; after the last batch of the page rest.plan fills the timetable
 //
@@ -160,13 +160,13 @@ package engine
 //
 // # Items that end their process
 //
-// Rule S14 says how such an item is found. Beyond Settings.MaxCrashes the lane of the queue is isolated: its pages give
-// single items, and the store has a record of each during its execution. Isolated lanes take turns (scheduler.turn),
-// and Env.Alone lets the process execute one such item at a time. The next owner finds the record of the item that
-// ended it (declareDead). After a page that was executed to its end, Survived asks the caller to reset the count, and
-// the lane has batches again. Items of other queues go on meanwhile. One of these may end the process, and then the
-// recorded item is dead without being the cause. Rejected: to stop all other work meanwhile, because one queue would
-// stop a whole process.
+// Rule S14 says how such an item is found. Beyond Settings.MaxCrashes the lane of the queue is isolated: its batches
+// have single items, and the store has a record of each during its execution. Isolated lanes take turns
+// (scheduler.turn), and Env.Alone lets the process execute one such item at a time. The next owner finds the record of
+// the item that ended it (declareDead). After a page that was executed to its end, Survived asks the caller to reset
+// the count, and the lane has batches again. Items of other queues go on meanwhile. One of these may end the process,
+// and then the recorded item is dead without being the cause. Rejected: to stop all other work meanwhile, because one
+// queue would stop a whole process.
 //
 // # Outages
 //

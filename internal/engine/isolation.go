@@ -11,11 +11,25 @@ import (
 
 // isolationStage executes the items of a queue that has crashed too often one by one, and lets one such queue at a time
 // have a turn.
-var isolationStage = stage{claim: func(c *selectCall, _ time.Time, s *scheduler) {
-	if c.lane.isolated {
-		s.turn = c.lane
-	}
-}}
+var isolationStage = stage{
+	claim: func(c *selectCall, _ time.Time, s *scheduler) {
+		if c.lane.alone {
+			s.turn = c.lane
+		}
+	},
+	take: func(b *batch, _ *scheduler) {
+		if b.isolation.due = b.lane.alone; b.isolation.due && b.mark == ordinary {
+			b.mark = single
+		}
+	},
+	begin: func(b *batch) error {
+		if !b.isolation.due {
+			return nil
+		}
+		return b.isolation.begin(b)
+	},
+	settle: func(b *batch) { b.isolation.end(b) },
+}
 
 // AlertKiller is the Kind of an Alert that says that an item is dead because the process ended while it executed the
 // item alone (S14).
@@ -43,7 +57,8 @@ func (l *lane) crashed(q processor.Queue, s *Settings, tracksItems bool) time.Du
 	if !s.TooManyCrashes(q.Crashes) {
 		return 0
 	}
-	if l.isolated = tracksItems; l.isolated {
+	if tracksItems {
+		l.alone, l.serial = true, true
 		return 0
 	}
 	return s.queuePause(q.Crashes - s.mostCrashes())
@@ -56,7 +71,7 @@ func (s *scheduler) passTurnLocked(l *lane) {
 	}
 	s.turn = nil
 	for _, g := range s.grants {
-		if g.lane.isolated && g.lane != l {
+		if g.lane.alone && g.lane != l {
 			s.enqueueLocked(g.lane)
 		}
 	}
@@ -79,13 +94,13 @@ func (s *scheduler) endIsolationLocked(l *lane) {
 	if g := l.grant; s.settings.TooManyCrashes(g.queue.Crashes) && !g.survived {
 		return
 	}
-	l.isolated = false
+	l.alone, l.serial = false, s.capabilities.Cursored
 	s.offerLocked(l)
 }
 
-// isolation is the state of a batch of a lane whose items are executed one by one.
+// isolation is the state of a batch whose item is executed alone.
 type isolation struct {
-	due      bool
+	due      bool   // it is such a batch
 	held     bool   // the batch holds the value of Env.Alone
 	recorded bool   // the store has a record that the item has started
 	start    update // that record
@@ -111,13 +126,13 @@ func (i *isolation) begin(b *batch) (err error) {
 	return nil
 }
 
-// missed reports whether the item should have been executed alone and was not, because its start was not recorded.
-func (i *isolation) missed(m mark) bool { return i.due && m >= ordinary && !i.recorded }
-
-// end removes the record of an item that was cancelled, or whose failure counts as no attempt, as long as this server
+// end lets another item of the process be executed alone. It removes the record of an item that was cancelled, or whose failure counts as no attempt, as long as this server
 // may still own the queue. Another outcome has replaced or deleted the record, except in a sweep, which keeps its
 // failed items with the run. An item that has failed before its Discard was cancelled has the record of its death.
 func (i *isolation) end(b *batch) {
+	if i.held {
+		defer func() { <-b.env.Alone }()
+	}
 	uncounted := b.outcome == failed && (b.lane.sweep != nil || b.result.waiting > 0 || b.result.pause)
 	interrupted := b.outcome == cancelled && b.result.failed == 0
 	if !i.recorded || !interrupted && !uncounted || !b.env.Trusted() {

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -129,26 +130,37 @@ func TestCancelledItemIsNotBlamed(t *testing.T) {
 	})
 }
 
-// An item does not begin alone if that cannot be recorded, and no attempt is counted.
+// An item does not begin alone if that cannot be recorded. No attempt is counted then, and its page is no proof that the
+// queue can be worked.
 func TestNothingBeginsAloneWithoutARecord(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		r, m := newRows(w, "a1", "a2"), newMemory()
-		m.saveErr = errBroken
-		w.start(t, r, engine.Env{Items: failedItems{m}}, crashing())
-		w.grantCrashed(t, map[string]int{"a": 2}, "a")
-		time.Sleep(10 * time.Second)
-		w.expect(t)
-		if c := w.Stats(); c.SuccessCount > 0 || c.FailureCount == 0 || c.FailedCalls == 0 {
-			t.Errorf("counters: %+v, want only failures", c)
-		}
-		m.mu.Lock()
-		m.saveErr = nil
-		m.mu.Unlock()
-		time.Sleep(2 * time.Minute)
-		if text := w.text(); !strings.Contains(text, "[a1]") || !strings.Contains(text, "[a2]") {
-			t.Errorf("items after the store is back: %s, want both", text)
-		}
-	})
+	for _, items := range [][]string{{"a1"}, {"a1", "a2"}} {
+		bubble(t, func(t *testing.T, w *world) {
+			r, m := newRows(w, slices.Clone(items)...), newMemory()
+			m.saveErr = errBroken
+			w.start(t, r, engine.Env{Items: failedItems{m}}, crashing())
+			w.grantCrashed(t, map[string]int{"a": 2}, "a")
+			time.Sleep(10 * time.Second)
+			w.expect(t)
+			if c := w.Stats(); c.SuccessCount > 0 || c.FailureCount == 0 || c.FailedCalls == 0 {
+				t.Errorf("counters: %+v, want only failures", c)
+			}
+			if w.holding(t, "a").Survived {
+				t.Errorf("the queue of %v has survived a page that was not executed", items)
+			}
+			m.mu.Lock()
+			m.saveErr = nil
+			m.mu.Unlock()
+			time.Sleep(2 * time.Minute)
+			for _, item := range items {
+				if text := w.text(); !strings.Contains(text, "["+item+"]") {
+					t.Errorf("after the store is back: %s, want %s", text, item)
+				}
+			}
+			if !w.holding(t, "a").Survived {
+				t.Errorf("the queue of %v has not survived a page that was executed", items)
+			}
+		})
+	}
 }
 
 // Two processors of one process execute one item at a time.

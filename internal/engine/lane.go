@@ -27,8 +27,9 @@ type lane struct {
 	added     uint64    // order among lanes that are due at the same time
 	heapIndex int       // in dueLanes; -1 outside
 
-	isolated bool   // its items are executed one by one, because its queue has crashed too often (isolation.go)
-	sweep    *sweep // of a queue with a Run; nil in CONTINUOUS. It does not change.
+	serial bool   // it has one batch in flight at most (X3, S14)
+	alone  bool   // its batches have one item (S14)
+	sweep  *sweep // of a queue with a Run; nil in CONTINUOUS. It does not change.
 
 	stageStates
 }
@@ -40,10 +41,10 @@ func (l *lane) selectable() bool { return !l.sweepEnded() && !l.grant.draining }
 func (l *lane) sweepEnded() bool { return l.sweep != nil && l.sweep.Ended() }
 
 // idle reports whether the lane may be selected: it has no select in flight, no page, and no batches in flight. In
-// NOTSLEEP it may have batches in flight, unless its items are executed one by one, or its sweep has found nothing: an
-// empty select proves the end of a sweep only when nothing is in flight.
+// NOTSLEEP it may have batches in flight, unless it is serial, or its sweep has found nothing: an empty select proves the
+// end of a sweep only when nothing is in flight.
 func (l *lane) idle(notSleep bool) bool {
-	waits := l.batches > 0 && (!notSleep || l.isolated || l.sweep != nil && l.sweep.idles)
+	waits := l.batches > 0 && (!notSleep || l.serial || l.sweep != nil && l.sweep.idles)
 	return !l.selecting && l.page == nil && !waits
 }
 

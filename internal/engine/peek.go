@@ -55,7 +55,7 @@ func (k *peeks) hint(now time.Time) {
 // those of the order keys that the select has left out too.
 func (c *selectCall) leavesIdle() bool {
 	return c.found == nil && c.selection.After == "" && len(c.selection.Held) == 0 && len(c.inFlight) == 0 &&
-		c.lane.sweep == nil && !c.lane.isolated
+		c.lane.sweep == nil && !c.lane.alone
 }
 
 // noteIdleLocked lets the peeks ask for a lane whose select has left it idle.

@@ -93,8 +93,7 @@ func (l *lane) full(s *Settings) bool {
 
 // offerLocked makes the page of a lane ready, if a batch of it may start.
 func (s *scheduler) offerLocked(l *lane) {
-	serial := l.batches > 0 && (s.capabilities.Cursored || l.isolated)
-	if l.page.startable() && !l.full(s.settings) && !serial {
+	if l.page.startable() && !l.full(s.settings) && !(l.serial && l.batches > 0) {
 		s.ready.add(l)
 	}
 }

@@ -47,7 +47,7 @@ func (p *Processor) Grant(q processor.Queue, total int) error {
 	if g := s.grants[q.ID]; g != nil {
 		return fmt.Errorf("grant queue %s under epoch %d: still held under epoch %d", q.ID, q.Epoch, g.queue.Epoch)
 	}
-	l := &lane{heapIndex: -1}
+	l := &lane{heapIndex: -1, serial: s.capabilities.Cursored}
 	if q.Run != nil {
 		run := *q.Run // so that each grant has its own
 		q.Run, l.sweep = &run, &sweep{}

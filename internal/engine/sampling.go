@@ -48,6 +48,11 @@ var samplingStage = stage{
 		}
 		s.afterOutageLocked(c.lane, c.now)
 	},
+	take: func(b *batch, s *scheduler) {
+		if s.outage.open() {
+			b.quota = b.size()
+		}
+	},
 }
 
 // sampling is what a lane knows of outages.

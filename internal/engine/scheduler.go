@@ -25,7 +25,7 @@ type scheduler struct {
 	limiter   limiter
 	inFlight  inFlight
 	unhinted  unhinted
-	turn      *lane // the isolated lane with a select, a page or a batch in flight; nil if there is none
+	turn      *lane // the lane of single items with a select, a page or a batch in flight; nil if there is none
 	peeks     peeks
 	outage    outage
 	sweptRun  sweptRun
@@ -66,7 +66,7 @@ func (s *scheduler) nextSelectLocked(now time.Time) *lane {
 		return nil
 	}
 	l := s.due.first()
-	for l != nil && !l.dueAt.After(now) && l.isolated && s.turn != nil && s.turn != l {
+	for l != nil && !l.dueAt.After(now) && l.alone && s.turn != nil && s.turn != l {
 		s.due.remove(l)
 		l = s.due.first()
 	}
@@ -86,7 +86,7 @@ func (s *scheduler) nextBatchLocked(now time.Time) (l *lane, size int, m mark) {
 		return nil, 0, ordinary
 	}
 	most := 1
-	if !l.isolated {
+	if !l.alone {
 		most = s.limiter.atMost(now, s.settings.ExecuteNumber, s.settings, s.grants)
 	}
 	size, m = l.page.handout.peek(l.page, most)

@@ -22,7 +22,12 @@ type stage struct {
 	begins  func(c *selectCall, s *scheduler) // the page gives batches
 	next    func(c *selectCall, s *scheduler) // it does not: what delays the next select
 
-	end func(b *batch, s *scheduler) // of a batch
+	// Of a batch, in this order. begin is called before Execute, which an error keeps from being called. settle is called
+	// after it, and after the failed items are recorded, unless nothing was to be recorded.
+	take   func(b *batch, s *scheduler)
+	begin  func(b *batch) error
+	settle func(b *batch)
+	end    func(b *batch, s *scheduler)
 }
 
 // stages returns the stages of a dealer.

@@ -41,6 +41,11 @@ var sweepStage = stage{
 	finish: func(c *selectCall, _ *scheduler) {
 		c.more = c.more || c.lane.sweep != nil && c.lane.sweep.inPass == 0 // it polls only while items wait
 	},
+	settle: func(b *batch) {
+		if b.outcome == done && b.mark >= ordinary && b.fingerprints != nil {
+			b.lane.sweep.trail.add(b.fingerprints[b.from:b.to])
+		}
+	},
 	end: func(b *batch, s *scheduler) {
 		if b.lane.sweep != nil {
 			b.lane.sweep.countBatchLocked(s, b)

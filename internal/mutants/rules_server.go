@@ -369,9 +369,15 @@ var serverMutants = []mutant{
 		"TestCrashedQueuesAreExecutedOneByOne",
 	},
 	{
+		"S14", "a queue counts as worked although an item could not begin",
+		"finishLocked", "whole && b.begun",
+		"whole",
+		"TestNothingBeginsAloneWithoutARecord",
+	},
+	{
 		"S14", "two items are executed alone at the same time",
-		"nextSelectLocked", "l.isolated && s.turn != nil && s.turn != l {",
-		"false && l.isolated && s.turn != nil && s.turn != l {",
+		"nextSelectLocked", "l.alone && s.turn != nil && s.turn != l {",
+		"false && l.alone && s.turn != nil && s.turn != l {",
 		"TestTurnIsPassedOn|TestCrashedQueuesAreExecutedOneByOne",
 	},
 	{
