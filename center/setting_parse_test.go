@@ -47,6 +47,16 @@ func TestSetNamesTheSettingAndTheRule(t *testing.T) {
 			t.Errorf("%s without a text: %+v, %v", name, s, err)
 		}
 	}
+	for name, text := range map[string]string{"execute_number": "0", "item_retry_jitter": "0.0", "sleep_time_nodata": "0s"} {
+		if err := new(center.Settings).Set(name, text); err == nil || !strings.Contains(err.Error(), " must be more than 0: leave it empty for the default, ") {
+			t.Errorf("%s=%s, which would mean the default: error %v", name, text, err)
+		}
+	}
+	for name, text := range map[string]string{"batch_timeout": "0s", "max_in_flight": "0", "rate_per_second": "0", "count_in_outage": "false"} {
+		if err := new(center.Settings).Set(name, text); err != nil {
+			t.Errorf("%s=%s, which means itself: error %v", name, text, err)
+		}
+	}
 	if err := new(center.Settings).Set("fetchnumber", "1"); err == nil || !strings.HasPrefix(err.Error(), "fetchnumber: unknown setting; the known settings are after, balance, ") {
 		t.Errorf("an unknown setting: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -71,7 +72,7 @@ func (row Setting) validate(s Settings) error {
 		ok, rule = row.oneOf == nil || slices.Contains(row.oneOf, *v), "be "+strings.Join(row.oneOf, " or ")
 	case *int:
 		value, rule = *v, fmt.Sprintf("be between %d and %d", int(row.least), int(row.most))
-		ok = float64(*v) >= row.least && float64(*v) <= row.most
+		ok = row.ruled || float64(*v) >= row.least && float64(*v) <= row.most
 	case *float64:
 		value = *v
 		ok = *v >= row.least && *v <= row.most && !math.IsNaN(*v)
@@ -79,23 +80,41 @@ func (row Setting) validate(s Settings) error {
 		value = *v
 		ok, rule = row.inBounds(*v)
 	}
-	if d, isDuration := row.Field(&s).(*time.Duration); ok || row.ruled && (!isDuration || *d <= sqldb.MaxDuration) {
+	if ok {
 		return nil
 	}
 	return fmt.Errorf("%s (%v) must %s", row.Name, value, rule)
 }
 
-// inBounds reports whether a duration is within the bounds of the row, and returns the rule.
+// inBounds reports whether a duration is within the bounds of the row, and returns the rule. Its column has whole
+// milliseconds: 1.5ms would become 1ms, and 0.5ms the default.
 func (row Setting) inBounds(d time.Duration) (ok bool, rule string) {
 	switch least, most := time.Duration(row.least), time.Duration(row.most); {
 	case d > sqldb.MaxDuration:
 		return false, fmt.Sprintf("be at most %s", sqldb.MaxDuration)
+	case row.Column != "" && d%time.Millisecond != 0:
+		return false, "be in whole milliseconds"
+	case row.ruled:
+		return true, ""
 	case most > 0:
 		return d >= least && d <= most, fmt.Sprintf("be between %s and %s", least, most)
 	case least > 0:
 		return d >= least, fmt.Sprintf("be at least %s", least)
 	}
 	return d >= 0, "not be negative"
+}
+
+// CheckStated returns an error if the named setting is 0 where a 0 means its default, although somebody has written
+// the 0: in rota.yaml, or in "rota task set". In code such a field is merely left out.
+func (s Settings) CheckStated(name string) error {
+	for _, row := range settingTable {
+		field := reflect.ValueOf(row.Field(&s)).Elem()
+		if row.Name != name || row.Default == nil || !field.IsZero() || field.Kind() == reflect.String {
+			continue
+		}
+		return fmt.Errorf("%s (%v) must be more than 0: leave it empty for the default, %v", name, field, row.Default)
+	}
+	return nil
 }
 
 func (s Settings) validateQueues() error {

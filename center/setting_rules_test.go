@@ -48,6 +48,8 @@ func TestValidateSettings(t *testing.T) {
 		"require (\"zone\") must be a list of labels such as zone=b or disk=ssd|nvme,zone=b":  func(s *center.Settings) { s.Require = "zone" },
 		"prefer (\"zone=|\") must be a list of labels such as zone=b or disk=ssd|nvme,zone=b": func(s *center.Settings) { s.Prefer = "zone=|" },
 		"spread (\"zone=b\") must be the name of a label, such as zone":                       func(s *center.Settings) { s.Spread = "zone=b" },
+		"item_retry (1.5ms) must be in whole milliseconds":                                    func(s *center.Settings) { s.ItemRetry = 1500 * time.Microsecond },
+		"item_retry_max (2.0000001s) must be in whole milliseconds":                           func(s *center.Settings) { s.ItemRetryMax = 2*time.Second + 100 },
 		"item_retry_max (1s) must be at least item_retry (2s)":                                func(s *center.Settings) { s.ItemRetry, s.ItemRetryMax = 2*time.Second, time.Second },
 	}
 	for want, change := range cases {

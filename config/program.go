@@ -51,10 +51,11 @@ func (s taskSource) env(path string, e entry) []string {
 // service reads the URL of a service, or a mapping with url and more. Its errors do not print the URL, which may have a
 // password.
 func (s taskSource) service(path string, e entry, to *Service) {
+	var connections *entry
 	if e.value.Kind != yaml.MappingNode {
 		to.URL, _ = s.text(path, e.value)
 	} else {
-		s.fields(path, e.value, serviceFields(to))
+		connections = find(s.fields(path, e.value, serviceFields(to)), "connections")
 	}
 	ofEach := to.Method != "" || to.Headers != nil || to.Body != "" || to.Permanent != nil
 	switch {
@@ -62,7 +63,7 @@ func (s taskSource) service(path string, e entry, to *Service) {
 		s.add(e.line, "%s: must be the URL of a service, or have url", path)
 	case to.SecretFile != "" && to.SecretVariable != "":
 		s.add(e.line, "%s: has both secret_file and secret_variable: keep one", path)
-	case to.Connections < 0:
+	case connections != nil && !isNull(connections.value) && to.Connections < 1:
 		s.add(e.line, "%s.connections (%d): must be at least 1", path, to.Connections)
 	case ofEach && !to.Each:
 		s.add(e.line, "%s: method, headers, body and permanent need each: true, by which each row is a request", path)

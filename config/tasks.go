@@ -135,7 +135,11 @@ func (s taskSource) setting(prefix string, e entry, to *center.Settings) (name s
 	case field == nil:
 		return ""
 	default:
+		before := len(s.problems)
 		s.scalar(prefix+e.key, e.value, field)
+		if err := to.CheckStated(e.key); err != nil && !isNull(e.value) && before == len(s.problems) {
+			s.add(e.value.Line, "%s%s", prefix, err)
+		}
 	}
 	return e.key
 }
@@ -213,8 +217,8 @@ func (s taskSource) dealer(path string, n *yaml.Node, t *Task) {
 	}
 }
 
-// fields reads a mapping into fields by their keys.
-func (s taskSource) fields(path string, n *yaml.Node, fields map[string]any) {
+// fields reads a mapping into fields by their keys, and returns its entries.
+func (s taskSource) fields(path string, n *yaml.Node, fields map[string]any) []entry {
 	entries := s.mapping(path, n)
 	s.checkKeys(path, entries, slices.Collect(maps.Keys(fields)))
 	for _, e := range entries {
@@ -233,6 +237,7 @@ func (s taskSource) fields(path string, n *yaml.Node, fields map[string]any) {
 			s.scalar(path+"."+e.key, e.value, field)
 		}
 	}
+	return entries
 }
 
 // texts reads one text or a list of texts.
