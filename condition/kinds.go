@@ -15,11 +15,13 @@ var (
 		"a worker has had no queue for long, because there are more workers than can work",
 		"stop some workers, or allow more queues at a time: queues, max_in_flight, max_servers")
 	NoFetch = kind("NO_FETCH", "alerts", Problem, Watched,
-		"a worker has queues, and has selected and executed nothing for long",
-		"find out what its dealer does: rota worker list {task}")
+		"a worker has queues, and has called its dealer for nothing for long",
+		"see whether rate_per_second or max_in_flight lets it call nothing for so long (CALLS of rota worker list "+
+			"{task}); its log")
 	Stalled = kind("STALLED", "dealer", Problem, Watched,
 		"a call of the dealer does not end",
-		"find out what it waits for (its log, the database's locks); batch_timeout ends such calls")
+		"find out what it waits for: what the dealer calls, the database's locks; the worker's log; batch_timeout ends "+
+			"such calls")
 	LateReplies = kind("LATE_REPLIES", "alerts", Note, Told,
 		"the replies to a worker's heartbeats come too late, so it has given its queues away",
 		"shorten the way to the database, or raise judge_dead_interval")

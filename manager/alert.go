@@ -64,7 +64,6 @@ func (a *alerter) look(p roster.HeartbeatReply, restricted bool) {
 		}
 	}
 	a.checkStandby(p)
-	a.checkStalled()
 	a.checkProgress(p, restricted)
 }
 
@@ -116,7 +115,7 @@ func (a *alerter) standbyText(ctx context.Context, maxInFlight int) (string, err
 	return fmt.Sprintf("%d of %d workers stand by (%s)", servers-working, servers, why), err
 }
 
-// checkStalled notes calls of the dealer that do not end.
+// checkStalled notes calls of the dealer that do not end. It is not asked where the alert FAILING names them.
 func (a *alerter) checkStalled() {
 	for _, stall := range a.proc.Stalled(a.settings.StallAfter) {
 		a.see(condition.Condition{
@@ -138,11 +137,13 @@ func stallText(stall engine.Stall) string {
 		time.Since(stall.Since).Round(time.Second))
 }
 
-// checkProgress notes that a server that may work has ended neither a select, a peek nor a batch for long.
+// checkProgress notes that a server that may work has called its dealer for nothing for long. A call that runs for long
+// is a condition of its own: STALLED.
 func (a *alerter) checkProgress(p roster.HeartbeatReply, restricted bool) {
 	stats := a.proc.Stats()
 	done := stats.FetchCount + stats.PeekCount + stats.SuccessCount + stats.FailureCount
-	if done != a.progress || a.view.owned.Load() == 0 || restricted || a.inRuns() {
+	calls := done != a.progress || !stats.OldestCallSince.IsZero()
+	if calls || a.view.owned.Load() == 0 || restricted || a.inRuns() {
 		a.progress, a.progressAt = done, time.Now()
 		return
 	}

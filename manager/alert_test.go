@@ -38,8 +38,8 @@ func (a *alertLog) kinds() (list []string) {
 	return list
 }
 
-// A dealer that hangs raises one alert, and one more when all executors hang.
-func TestStalledDealerRaisesAlerts(t *testing.T) {
+// A dealer that hangs raises one alert, also when all executors hang: it has one cause.
+func TestStalledDealerRaisesOneAlert(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		alerts := new(alertLog)
 		cl.serveAlerted(alerts, &work{cl: cl, takes: time.Hour, stub: true}, manager.Settings{Queues: 1, StallAfter: time.Minute, DrainTimeout: time.Second})
@@ -48,14 +48,24 @@ func TestStalledDealerRaisesAlerts(t *testing.T) {
 			cl.Fatalf("alerts before stall_after: %v, want none", kinds)
 		}
 		time.Sleep(20 * time.Minute)
-		kinds := alerts.kinds()
-		slices.Sort(kinds)
-		if !slices.Equal(kinds, []string{condition.NoFetch.Name, condition.Stalled.Name}) {
-			cl.Fatalf("alerts: %v, want %s and %s", kinds, condition.NoFetch.Name, condition.Stalled.Name)
+		if kinds := alerts.kinds(); !slices.Equal(kinds, []string{condition.Stalled.Name}) {
+			cl.Fatalf("alerts: %v, want %s", kinds, condition.Stalled.Name)
 		}
-		i := slices.IndexFunc(alerts.all, func(a manager.Alert) bool { return a.Kind == condition.Stalled.Name })
-		if a := alerts.all[i]; !strings.HasPrefix(a.Text, "execute of 1 item of queue 0 has been running for 1m") || a.QueueID != "0" || a.Server != cl.uuid() {
+		if a := alerts.all[0]; !strings.HasPrefix(a.Text, "execute of 1 item of queue 0 has been running for 1m") || a.QueueID != "0" || a.Server != cl.uuid() {
 			cl.Fatalf("the alert is %+v, want one of this server about queue 0, execute of 1 item, for 1m", a)
+		}
+	})
+}
+
+// A server that calls its dealer for nothing, without a call in flight, says so.
+func TestServerWithoutCallsRaisesNoFetch(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		alerts := new(alertLog)
+		s := manager.Settings{Queues: 1, RatePerSecond: 0.001, StallAfter: time.Minute}
+		cl.serveAlerted(alerts, &work{cl: cl, takes: time.Second}, s)
+		time.Sleep(10 * time.Minute)
+		if got := alerts.kinds(); !slices.Equal(got, []string{condition.NoFetch.Name}) {
+			cl.Errorf("alerts %v, want %s", got, condition.NoFetch.Name)
 		}
 	})
 }

@@ -196,6 +196,7 @@ func (m *backlogMeter) count(ctx context.Context, s processor.Selection) {
 		w = &backlogWindow{epoch: s.Queue.Epoch}
 		m.windows[s.Queue.ID] = w
 	}
+	w.forgetBefore(m.proc.Stats().FailingSince)
 	w.add(backlogCount{at: time.Now(), Backlog: b, worked: m.proc.Worked(s.Queue.ID)})
 	jitter := 0.9 + 0.2*rand.Float64() //nolint:gosec // it only spreads the load
 	w.due = began.Add(time.Duration(float64(backlogInterval) * jitter))
@@ -374,8 +375,14 @@ type backlogWindow struct {
 	straysSince time.Time // when there were some first; zero if the last count found none
 }
 
-// backlogCounts is the number of counts of a window.
-const backlogCounts = 10
+const (
+	// backlogCounts is the number of counts of a window.
+	backlogCounts = 10
+
+	// backlogRecent is how many counts there are, of about half a minute, of which one must be less than the one before
+	// where a backlog drains. Otherwise the window would say so for a minute after all calls have begun to hang.
+	backlogRecent = 4
+)
 
 type backlogCount struct {
 	at time.Time
@@ -388,6 +395,12 @@ func (w *backlogWindow) add(c backlogCount) {
 		w.counts = append(w.counts[:0], w.counts[1:]...)
 	}
 	w.counts = append(w.counts, c)
+}
+
+// forgetBefore drops the counts of before since, when the dealer began to do nothing but fail. How fast the backlog
+// became less until then says nothing about when it will be done.
+func (w *backlogWindow) forgetBefore(since time.Time) {
+	w.counts = slices.DeleteFunc(w.counts, func(c backlogCount) bool { return c.at.Before(since) })
 }
 
 func (w *backlogWindow) last() backlogCount { return w.counts[len(w.counts)-1] }
@@ -417,8 +430,8 @@ func (w *backlogWindow) trend() string {
 		return ops.BacklogEmpty
 	case len(w.counts) < 3:
 		return ""
-	case w.fell():
-		if last.Items < first.Items {
+	case fell(w.counts):
+		if last.Items < first.Items && fell(w.counts[max(0, len(w.counts)-backlogRecent):]) {
 			return ops.BacklogDraining
 		}
 		return ops.BacklogSteady
@@ -437,9 +450,9 @@ func (w *backlogWindow) found() backlogCount {
 }
 
 // fell reports whether a count was less than the one before.
-func (w *backlogWindow) fell() bool {
-	for i, c := range w.counts[1:] {
-		if c.Items < w.counts[i].Items {
+func fell(counts []backlogCount) bool {
+	for i, c := range counts[1:] {
+		if c.Items < counts[i].Items {
 			return true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,6 +109,45 @@ func TestBacklogIsCounted(t *testing.T) {
 		}
 		if b := w.Status()[0].Backlog; !b.Known || b.Items != 160 || b.Oldest.IsZero() {
 			t.Errorf("status: %+v, want 160 items", b)
+		}
+	})
+}
+
+// failingBacklog is a backlogDealer with an item in each queue, at which Execute fails if broken is true.
+type failingBacklog struct {
+	backlogDealer
+	broken atomic.Bool
+}
+
+func (*failingBacklog) Select(_ context.Context, s processor.Selection) ([]int, error) {
+	return []int{s.Queue.Index}, nil
+}
+
+func (f *failingBacklog) Execute(context.Context, []int) error {
+	if f.broken.Load() {
+		return errors.New("no route to host")
+	}
+	return nil
+}
+
+// No backlog drains while nothing succeeds, whatever it did before.
+func TestBacklogOfAFailingDealerDoesNotDrain(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		d := new(failingBacklog)
+		d.set(100, nil)
+		m, err := manager.New(cl.c, manager.Config{Grace: time.Second}, manager.Serve("count", d, manager.Settings{Queues: 4, SleepTimeInterval: time.Second}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cl.run(m)
+		time.Sleep(3 * time.Second) // until the first counts
+		d.set(40, nil)
+		d.broken.Store(true)
+		time.Sleep(25 * time.Second)
+		for _, q := range cl.backlogs() {
+			if q.BacklogTrend == nil || *q.BacklogTrend == ops.BacklogDraining || q.BacklogETA() != nil {
+				t.Errorf("queue %s: %+v, want no backlog that drains", q.QueueID, q)
+			}
 		}
 	})
 }

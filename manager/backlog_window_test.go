@@ -30,6 +30,8 @@ func TestBacklogTrend(t *testing.T) {
 		"less":                         {[]int64{9, 8, 5}, moves, "DRAINING", -2},
 		"less, the oldest is poison":   {[]int64{9, 8, 5}, same, "DRAINING", -2},
 		"up and down":                  {[]int64{5, 3, 9}, moves, "STEADY", 2},
+		"less, and then the same":      {[]int64{30, 20, 16, 16, 16, 16}, moves, "STEADY", -2.8},
+		"less, a while ago":            {[]int64{30, 20, 16, 16, 16}, moves, "DRAINING", -3.5},
 		"empty":                        {[]int64{0}, unknown, "EMPTY", 0},
 		"empty after more":             {[]int64{9, 0, 0}, unknown, "EMPTY", -4.5},
 		"it was empty, and then grows": {[]int64{0, 4, 8}, moves, "GROWING", 4},
@@ -51,6 +53,23 @@ func TestBacklogTrend(t *testing.T) {
 			t.Errorf("%s: rate %v after one count", name, *rate)
 		case len(test.items) > 1 && (rate == nil || *rate*60-test.rate > 1e-9 || test.rate-*rate*60 > 1e-9):
 			t.Errorf("%s: rate %v, want %v per minute", name, rate, test.rate)
+		}
+	}
+}
+
+// While the dealer does nothing but fail, what the backlog became less before says nothing.
+func TestBacklogTrendBeginsAnewWithFailures(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var w backlogWindow
+	for i, want := range []string{"", "", "DRAINING", "", "", "STUCK"} {
+		now := at.Add(time.Duration(i) * time.Minute)
+		if i >= 3 {
+			w.forgetBefore(at.Add(150 * time.Second))
+		}
+		w.add(backlogCount{at: now, Backlog: processor.Backlog{Items: max(7, int64(10-i)), Oldest: at}})
+		rate, _ := w.rates()
+		if got := w.trend(); got != want || i > 3 && *rate != 0 {
+			t.Errorf("count %d: %q by %v, want %q", i, got, rate, want)
 		}
 	}
 }

@@ -50,14 +50,21 @@ func (s *server) failing(stats processor.Stats) *FailingError {
 // failingAlert is how long a dealer fails before its server raises an alert: longer than the restart of a database.
 const failingAlert = 30 * time.Second
 
-// checkFailing notes that the dealer does nothing but fail. It is one alert for the roster, because the same statement
-// fails on all servers.
+// checkFailing notes that the dealer does nothing but fail, or calls of it that do not end. It is one alert: where
+// calls end with an error and others do not end, both have one cause. FAILING is one alert for the roster, because the
+// same statement fails on all servers.
 func (f *failureTeller) checkFailing(e *FailingError, restricted bool) {
 	if e == nil || restricted || time.Since(e.Since) < failingAlert {
+		f.alerter.checkStalled()
 		return
 	}
-	text := fmt.Sprintf("on %s %s failed in %s, and none has succeeded; the last error: %s", ops.ServerName(f.uuid),
-		human.Count(e.Calls, "call has", "calls have"), time.Since(e.Since).Round(time.Second), shortened(e.Err.Error()))
+	hangs := ""
+	if stalled := f.proc.Stalled(f.settings.StallAfter); len(stalled) > 0 {
+		hangs = stallText(stalled[0]) + "; "
+	}
+	text := fmt.Sprintf("on %s %s failed in %s, and none has succeeded; %sthe last error: %s", ops.ServerName(f.uuid),
+		human.Count(e.Calls, "call has", "calls have"), time.Since(e.Since).Round(time.Second), hangs,
+		shortened(e.Err.Error()))
 	f.alerter.see(condition.Condition{Kind: condition.Failing.Name, Since: e.Since, Text: text})
 }
 

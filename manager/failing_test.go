@@ -92,6 +92,31 @@ func TestFailingDealerRaisesOneAlert(t *testing.T) {
 	})
 }
 
+// halfHung is a dealer whose calls fail, except those of queue 0, which hang.
+type halfHung struct{ failer }
+
+func (f *halfHung) Execute(ctx context.Context, items []int) error {
+	if items[0] == 0 {
+		time.Sleep(time.Hour)
+	}
+	return f.failer.Execute(ctx, items)
+}
+
+// Calls that hang while all others fail have one cause with these: one alert names both.
+func TestHungCallsOfAFailingDealerAreOneAlert(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		alerts, f := new(alertLog), new(halfHung)
+		f.broken.Store(true)
+		s := manager.Settings{Queues: 4, SleepTimeInterval: time.Second, StallAfter: 20 * time.Second, DrainTimeout: time.Second}
+		w := cl.serveAlerted(alerts, f, s)
+		time.Sleep(10 * time.Minute)
+		seen := w.Conditions()
+		if len(seen) != 1 || seen[0].Kind != condition.Failing.Name || !strings.Contains(seen[0].Text, "execute of 1 item of queue 0 has been running for ") {
+			cl.Errorf("conditions %+v, want one of %s that names the call", seen, condition.Failing.Name)
+		}
+	})
+}
+
 // After an outage of the database nothing has been called for longer than failures last until they are an alert. So they
 // are none, unless something fails again.
 func TestOutageOfTheDatabaseIsNoFailingDealer(t *testing.T) {

@@ -172,8 +172,8 @@ type QueueBacklog struct {
 // The trends of a backlog, by its last ten counts or fewer.
 const (
 	BacklogEmpty    = "EMPTY"    // nothing is left
-	BacklogDraining = "DRAINING" // there are fewer items than there were
-	BacklogSteady   = "STEADY"   // about as many items come as are done
+	BacklogDraining = "DRAINING" // there are fewer items than there were, and the last four counts still became less
+	BacklogSteady   = "STEADY"   // the number stays about the same
 	BacklogGrowing  = "GROWING"  // no count was less than the one before, and the last one is more
 	BacklogStuck    = "STUCK"    // no count was less than the one before, and the oldest item is the same
 )
@@ -229,9 +229,13 @@ func (q *Queues) SaveBacklogs(ctx context.Context, taskType string, list []Queue
 	return nil
 }
 
-// BacklogETA returns in how many seconds the backlog will be done at its present rate, or nil if it does not become
-// less.
-func (q QueueRecord) BacklogETA() *float64 { return backlogETA(q.BacklogItems, q.BacklogRate) }
+// BacklogETA returns in how many seconds the backlog will be done at its present rate, or nil if it is not draining.
+func (q QueueRecord) BacklogETA() *float64 {
+	if q.BacklogTrend == nil || *q.BacklogTrend != BacklogDraining {
+		return nil
+	}
+	return backlogETA(q.BacklogItems, q.BacklogRate)
+}
 
 // BacklogPartial reports whether some queues have never been counted, so that more is left than BacklogItems.
 func (t TaskRecord) BacklogPartial() bool {

@@ -126,7 +126,14 @@ func testDiagnose(t *testing.T, c *center.Center) {
 	want("failing", "PROBLEM 7 calls of A have failed in ")
 	want("errors")
 	row("in_hand = 1, oldest_in_hand_since = '2020-01-01 00:00:00.000000'")
+	want("dealer")
+	want("failing", "PROBLEM 7 calls of A have failed in ")
+	if text := strings.Join(r.findings("failing"), ""); !strings.Contains(text, "; a call of A has been in flight for ") {
+		t.Errorf("%q does not name the call that hangs", text)
+	}
+	row("failing_since = NULL")
 	want("dealer", "PROBLEM a call of the dealer of A has been in flight for ")
+	row("failing_since = '2020-01-01 00:00:00.000000'")
 	r.join("B")
 	want("requests")
 	r.exec("UPDATE schedule_queue SET req_since = '2020-01-01 00:00:00.000000' WHERE task_type = '%s' AND req_server IS NOT NULL", r.task)

@@ -361,10 +361,17 @@ func (d queueCheck) backlog(r rosterRows, settings center.Settings) {
 		}
 		return fmt.Sprintf("%s (%s)", escape.Name(q.QueueID), wholeSeconds(*q.BacklogAge))
 	}))
-	// The counts of a queue that no live server owns are too old to tell.
+	// FAILING or STALLED says why an owner does no items. The counts of a queue that no live server owns are too old to
+	// tell.
+	explained := map[string]bool{}
+	for _, s := range r.servers {
+		_, hangs := stalled(s, settings.StallAfter)
+		explained[s.UUID] = hangs || failing(s)
+	}
 	withTrend := func(trend string) []string {
 		return r.eachQueue(func(q ops.QueueRecord) string {
-			if q.BacklogTrend == nil || *q.BacklogTrend != trend || q.BacklogItems == nil || q.Status != "HELD" {
+			if q.BacklogTrend == nil || *q.BacklogTrend != trend || q.BacklogItems == nil || q.Status != "HELD" ||
+				q.CurServer != nil && explained[*q.CurServer] {
 				return ""
 			}
 			text := fmt.Sprintf("%s (%d left", escape.Name(q.QueueID), *q.BacklogItems)
@@ -376,8 +383,7 @@ func (d queueCheck) backlog(r rosterRows, settings center.Settings) {
 	}
 	d.list(condition.BacklogStuck, "the oldest item stays the oldest, and the backlog does not become less",
 		withTrend(ops.BacklogStuck))
-	growing := withTrend(ops.BacklogGrowing)
-	if len(growing) > 0 && !slices.ContainsFunc(r.servers, failing) { // FAILING says why
+	if growing := withTrend(ops.BacklogGrowing); len(growing) > 0 {
 		d.advise(condition.BacklogGrowing, limitHint(settings), "more items come than are executed: %s",
 			human.First(growing, 5))
 	}

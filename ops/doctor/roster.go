@@ -110,7 +110,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	servers.namesakes(r)
 	servers.requirement(r)
 	servers.stalledCalls(r, settings.StallAfter)
-	servers.failing(r)
+	servers.failing(r, settings.StallAfter)
 	queues.failing(r)
 	servers.errors(r)
 	if err := queues.items(ctx, r.task); err != nil {

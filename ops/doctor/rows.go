@@ -97,6 +97,15 @@ func (r rosterRows) byError(selects func(ops.ServerRecord) bool) (list []sameErr
 // failing reports whether a server lives, and its calls do nothing but fail.
 func failing(s ops.ServerRecord) bool { return s.FailingSince != nil && !s.Overdue }
 
+// stalled returns for how long a call of a server has been in flight, if that is longer than stall_after.
+func stalled(s ops.ServerRecord, after time.Duration) (age time.Duration, hangs bool) {
+	if s.OldestInFlight == nil || s.Overdue {
+		return 0, false
+	}
+	age = s.Now.Sub(*s.OldestInFlight).Truncate(time.Second)
+	return age, age >= after
+}
+
 // failingServer reports whether the calls of a server do nothing but fail.
 func (r rosterRows) failingServer(uuid string) bool {
 	return slices.ContainsFunc(r.servers,

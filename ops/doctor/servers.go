@@ -210,13 +210,14 @@ func (d serverCheck) window(r rosterRows) {
 		opens.UTC().Format(time.RFC3339))
 }
 
-// stalledCalls reports servers with a call of the dealer that takes longer than stall_after.
+// stalledCalls reports servers with a call of the dealer that takes longer than stall_after, unless failing reports
+// them: calls that end with an error and calls that do not end have one cause.
 func (d serverCheck) stalledCalls(r rosterRows, after time.Duration) {
 	for _, s := range r.servers {
-		if s.OldestInFlight == nil || s.Overdue || s.Now.Sub(*s.OldestInFlight) < after {
+		age, hangs := stalled(s, after)
+		if !hangs || failing(s) {
 			continue
 		}
-		age := s.Now.Sub(*s.OldestInFlight).Truncate(time.Second)
 		c := d.add(condition.Stalled, "a call of the dealer of %s has been in flight for %s (stall_after %s)",
 			ops.ServerName(s.UUID), age, after)
 		c.Server, c.Since = s.UUID, time.Now().Add(-age)
@@ -263,20 +264,24 @@ func errorAge(s ops.ServerRecord) float64 {
 
 // failing reports servers whose calls do nothing but fail. The servers decide this themselves, because only they know
 // whether all failures are those of one item, which may be poison. Servers with one kind of error are one finding.
-func (d serverCheck) failing(r rosterRows) {
+func (d serverCheck) failing(r rosterRows, stallAfter time.Duration) {
 	list := r.byError(failing)
 	for _, e := range list[:min(len(list), maxErrors)] {
 		var names []string
 		var calls int64
-		longest := time.Duration(0)
+		longest, hangs := time.Duration(0), ""
 		for _, s := range e.servers {
 			names = append(names, ops.ServerName(s.UUID))
 			calls += s.FailedCalls
 			longest = max(longest, s.Now.Sub(*s.FailingSince))
+			if age, stalls := stalled(s, stallAfter); stalls && hangs == "" {
+				hangs = fmt.Sprintf("a call of %s has been in flight for %s (stall_after %s); ", ops.ServerName(s.UUID), age,
+					stallAfter)
+			}
 		}
 		c := d.advise(condition.Failing, "correct what the error says; the log of "+names[0]+" has more",
-			"%s of %s have failed in %s, and none has succeeded; the last error: %s",
-			human.Count(calls, "call", "calls"), human.First(names, 5), longest.Round(time.Second),
+			"%s of %s have failed in %s, and none has succeeded; %sthe last error: %s",
+			human.Count(calls, "call", "calls"), human.First(names, 5), longest.Round(time.Second), hangs,
 			sqldb.JoinLines(e.latest().LastError))
 		c.Subject, c.Since = e.kind, time.Now().Add(-longest)
 	}
