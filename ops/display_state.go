@@ -7,24 +7,25 @@ import (
 
 // The states that no column holds. DisplayState derives them from several columns.
 const (
-	StateIdle     = "IDLE"     // no live server serves the task type, or it has mode RUN and no run is RUNNING
+	StateUnserved = "UNSERVED" // no live server serves the task type
+	StateIdle     = "IDLE"     // the task type has mode RUN and no run is RUNNING
 	StateFailing  = "FAILING"  // the calls of the server do nothing but fail
 	StateOverdue  = "OVERDUE"  // the server has sent no heartbeat for judge_dead_interval
 	StateRemoving = "REMOVING" // the queue is removed as soon as its owner has drained it
 	StateResizing = "RESIZING" // the queue is split or merged as soon as its owner has drained it
 )
 
-// DisplayState returns what the task type does in its environment: PAUSED, DRAINING (every server drains, since the
-// number of queues changes), IDLE, RUNNING or SERVING. The first that applies wins. Package doctor
-// says what is wrong with it.
+// DisplayState returns what the task type does in its environment: PAUSED, UNSERVED, DRAINING (every server drains,
+// since the number of queues changes), RUNNING, IDLE or SERVING. The first that applies wins. Package doctor says what
+// is wrong with it.
 func (t TaskRecord) DisplayState() string {
 	switch {
 	case t.Paused:
 		return StatePaused
+	case !t.Served():
+		return StateUnserved
 	case t.RequestedTotal != nil:
 		return StateDraining
-	case !t.Served():
-		return StateIdle
 	case t.RunID != nil:
 		return runs.Running
 	case t.Mode == center.ModeRun:

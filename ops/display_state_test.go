@@ -20,7 +20,7 @@ func TestDisplayStates(t *testing.T) {
 	for want, got := range map[string]string{
 		StateServing:  live.DisplayState(),
 		StatePaused:   task(func(r *TaskRecord) { r.Paused, r.RequestedTotal = true, &six }),
-		StateDraining: task(func(r *TaskRecord) { r.RequestedTotal, r.DeadServers = &six, 2 }),
+		StateDraining: task(func(r *TaskRecord) { r.RequestedTotal = &six }),
 		runs.Running:  task(func(r *TaskRecord) { r.RunID, r.Mode = &run, center.ModeRun }),
 		StateIdle:     task(func(r *TaskRecord) { r.Mode = center.ModeRun }),
 		StateOverdue:  ServerRecord{State: StateServing, Overdue: true}.DisplayState(),
@@ -32,8 +32,11 @@ func TestDisplayStates(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	if got := task(func(r *TaskRecord) { r.DeadServers = 2 }); got != StateIdle {
-		t.Errorf("a task type without a live server is %s, want IDLE", got)
+	for _, mode := range []string{center.ModeContinuous, center.ModeRun} {
+		unserved := func(r *TaskRecord) { r.DeadServers, r.Mode, r.RunID, r.RequestedTotal = 2, mode, &run, &six }
+		if got := task(unserved); got != StateUnserved {
+			t.Errorf("a task type of mode %s without a live server is %s, want UNSERVED", mode, got)
+		}
 	}
 	if got := (ServerRecord{State: StateStandby, Queues: 1}).DisplayState(); got != StateServing {
 		t.Errorf("a worker that has just got its first queue is %s, want SERVING", got)

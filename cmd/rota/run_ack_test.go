@@ -20,7 +20,7 @@ func TestAckEndsTheProblemOfAFailedRun(t *testing.T) {
 		s.run("run cancel extract") // no failure itself; its dependant has failed
 		s.serve("report", "web3:3:00000004")
 		s.wantOutput("task list", `(?m)^ report +IDLE .* RUN_FAILED +`)
-		s.wantOutput("task list", `(?m)^ extract +IDLE .* UNSERVED +`)
+		s.wantOutput("task list", `(?m)^ extract +UNSERVED .* UNSERVED +`)
 		s.wantOutput("top --once", `(?m)^ report +IDLE .* RUN_FAILED +`)
 		stdout, stderr, code := s.try("doctor report")
 		want := "report: run " + report + ": DEPENDENT_FAILED at "

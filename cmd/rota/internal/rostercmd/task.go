@@ -31,7 +31,8 @@ func newTaskListCommand() *cobra.Command {
 The state of a task type is what it does:
   SERVING   live workers serve it
   RUNNING   live workers serve it, and one of its runs is RUNNING
-  IDLE      no live worker serves it, or it has mode RUN and no run is RUNNING
+  IDLE      it has mode RUN, and no run is RUNNING
+  UNSERVED  no live worker serves it
   DRAINING  every worker drains, since the number of queues changes
   PAUSED    an operator has paused it
 

@@ -122,6 +122,7 @@ func sickTasks() []manager.Task {
 		manager.Serve("failing", sick{execute: fails}, two),
 		manager.Serve("outage", sickKeyed{sick{execute: fails}}, manager.Settings{Queues: 2, FetchNumber: 10, ExecuteNumber: 10, FailingAfter: 1_000_000}),
 		manager.Serve("stalled", sick{execute: hangs}, two),
+		manager.Serve("no_fetch", sick{}, manager.Settings{Queues: 2, RatePerSecond: 0.001}),
 		manager.Serve("no_effect", sickKeyed{}, two),
 		manager.Serve("limit", selects(func(s processor.Selection) []string { return page(s, 50*s.Limit) }), two),
 		manager.Serve("bad_page", sickKeyed{selects(func(s processor.Selection) []string { return append(page(s, 2), page(s, 2)...) })}, two),
