@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/internal/human"
 )
 
 // The status of a Condition.
@@ -40,7 +42,9 @@ type Kind struct {
 	Status  string // of its gravest conditions
 	Alert   Alert
 	Meaning string
-	Remedy  string // what to do, where that does not depend on the condition; {task} stands for the task type
+	// Remedy says what to do, where that does not depend on the condition. {task} stands for the task type, as a word of
+	// a shell.
+	Remedy string
 }
 
 // Alert says whether the servers raise alerts about the conditions of a kind, and how they learn of one.
@@ -95,7 +99,8 @@ func (c Condition) Complete() Condition {
 	k := KindOf(c.Kind)
 	c.Status, c.Check = k.Status, k.Check
 	if c.Hint == "" {
-		c.Hint = strings.ReplaceAll(k.Remedy, "{task}", c.TaskType)
+		inSQL := "'" + strings.ReplaceAll(c.TaskType, "'", "''") + "'"
+		c.Hint = strings.NewReplacer("'{task}'", inSQL, "{task}", human.ShellWord(c.TaskType)).Replace(k.Remedy)
 	}
 	return c
 }

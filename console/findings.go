@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/human"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/ops/doctor"
 	"github.com/dutyrota/rota/ops/verbs"
 )
@@ -58,10 +60,11 @@ func (s *firstSeen) date(findings []condition.Condition, now time.Time) {
 }
 
 // verbOf returns the verb of a hint that is a command and nothing else; nil for another hint.
-func verbOf(f condition.Condition) *verbs.Verb {
+func verbOf(c *ops.Client, f condition.Condition) *verbs.Verb {
 	for _, verb := range verbs.All() {
-		command := "rota " + verb.Name + " " + f.TaskType
-		if verb.NoPage == "" && (f.Hint == command || f.QueueID != "" && f.Hint == command+" "+f.QueueID) {
+		command := c.CommandLines("rota " + verb.Name + " " + human.ShellWord(f.TaskType))
+		ofQueue := command + " " + human.ShellWord(f.QueueID)
+		if verb.NoPage == "" && (f.Hint == command || f.QueueID != "" && f.Hint == ofQueue) {
 			return verb
 		}
 	}
@@ -117,7 +120,7 @@ func (v *viewer) diagnose(ctx context.Context) (d diagnosis) {
 	d.Judgement = v.judge(ctx, v.life(), min(diagnosisPatience, time.Until(v.until)))
 	d.Findings = visible(v, d.Findings, func(c condition.Condition) string { return c.TaskType })
 	for _, c := range d.Findings {
-		f := found{Condition: c, Verb: verbOf(c)}
+		f := found{Condition: c, Verb: verbOf(v.client, c)}
 		if f.Verb != nil && !v.Actor.may(f.Verb.Right, f.TaskType) {
 			f.Verb = nil
 		}

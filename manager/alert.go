@@ -357,6 +357,7 @@ func (a *alerter) told(ctx context.Context, c condition.Condition, begins bool, 
 	a.logOf(c.TaskType).LogAttrs(ctx, slog.LevelWarn, c.Text,
 		attrs...) // it need not be the task type that this server serves
 	if a.cfg.Alerter != nil {
+		c.Hint = ops.New(a.roster).CommandLines(c.Hint)
 		a.cfg.Alerter.Alert(Alert{Condition: c, OwnSign: a.roster.OwnSign()})
 	}
 }

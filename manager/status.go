@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/runs"
 )
@@ -52,6 +53,7 @@ func (m *Manager) Conditions() (list []condition.Condition) {
 	for _, s := range m.servers {
 		for _, c := range *s.episodes.seen.Load() {
 			if !seen[c.Key()] {
+				c.Hint = ops.New(s.roster).CommandLines(c.Hint)
 				seen[c.Key()], list = true, append(list, c)
 			}
 		}

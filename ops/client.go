@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/runs"
@@ -33,6 +34,14 @@ func (c *Client) In(ownSign string) (*Client, error) {
 		return nil, err
 	}
 	return New(other), nil
+}
+
+// CommandLines returns a text, such as a hint, whose command lines of rota work for this environment as they stand.
+func (c *Client) CommandLines(text string) string {
+	if c.ownSign == center.DefaultOwnSign {
+		return text
+	}
+	return human.CommandsIn(c.ownSign, text)
 }
 
 // Runs returns the bundle that lists, submits and controls the runs of task types of mode RUN.

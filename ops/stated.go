@@ -39,7 +39,7 @@ func (c *Client) StatedDiffer(ctx context.Context, taskType string, row center.S
 		command = c.SetCommand(taskType, words...)
 	}
 	finding := condition.New(condition.SettingsDiffer, taskType,
-		"stated settings are not in force: "+strings.Join(list, ", "), "to apply them: "+command)
+		"stated settings are not in force: "+strings.Join(list, ", "), "to apply them: "+c.CommandLines(command))
 	finding.Subject = strings.Join(list, ", ")
 	return finding, true
 }
@@ -50,8 +50,5 @@ func (c *Client) SetCommand(taskType string, words ...string) string {
 	for i, word := range words {
 		line[2+i] = human.ShellWord(word)
 	}
-	if c.ownSign != center.DefaultOwnSign {
-		line = append(line, "--own-sign", human.ShellWord(c.ownSign))
-	}
-	return strings.Join(line, " ")
+	return c.CommandLines(strings.Join(line, " "))
 }

@@ -111,16 +111,17 @@ func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // hint says what an operator can do.
 func (p Problem) hint() string {
-	show, ackAll := "rota run show "+p.RunID, "rota run ack "+p.TaskType
+	show, ackAll := "rota run show "+p.RunID, "rota run ack "+human.ShellWord(p.TaskType)
+	again := "; then rota run rerun " + p.RunID + " or rota run ack " + p.RunID
 	switch p.Kind {
 	case condition.RunFailed.Name:
 		if p.Backfill != "" {
-			return "rota run backfill show " + p.Backfill + "; then rota run rerun " + p.RunID + " or rota run ack " + p.RunID
+			return "rota run backfill show " + p.Backfill + again
 		}
 		if p.Trigger == "" {
-			return show + "; then rota run rerun or rota run ack; " + ackAll + " acknowledges all"
+			return show + again + "; " + ackAll + " acknowledges all"
 		}
-		return show + "; then rota run rerun or rota run ack; the next success of the trigger also ends this"
+		return show + again + "; the next success of the trigger also ends this"
 	case condition.RunOverdue.Name:
 		if p.State == Ready {
 			return show + " says what it waits for"
@@ -132,12 +133,13 @@ func (p Problem) hint() string {
 		return "the next success of the trigger ends this, or " + ackAll +
 			"; misfire of the trigger decides what late slots do"
 	case condition.SlotSkipped.Name:
-		return "rota run list " + p.TaskType + " shows the open run; overlap WAIT of the trigger lets one slot wait;" +
+		return "rota run list " + human.ShellWord(p.TaskType) + " shows the open run; overlap WAIT of the trigger lets one slot wait;" +
 			" the next slot that fires ends this, or " + ackAll
 	case condition.TriggerLate.Name:
 		return "start a worker: rota worker -c rota.yaml; a live worker logs why it cannot tick"
 	case condition.TriggerError.Name:
-		return "correct it: rota trigger apply; then rota trigger resume " + p.Trigger
+		name := human.ShellWord(p.Trigger)
+		return "correct it with rota trigger apply " + name + "; then rota trigger resume " + name
 	}
 	return ""
 }

@@ -452,7 +452,7 @@ func testResizeRequests(t *testing.T, c *center.Center) {
 		r.finishChange("A", "1")
 		r.repartition(5)
 		findings, err := doctor.Diagnose(t.Context(), ops.New(c), r.task)
-		if r.must(err); !strings.Contains(fmt.Sprint(findings), "to withdraw: rota task apply with queues: 2") {
+		if r.must(err); !strings.Contains(fmt.Sprint(findings), "to withdraw: rota task set "+r.task+" queues=2") {
 			t.Errorf("the findings %+v advise nothing that withdraws the request", findings)
 		}
 		r.repartition(2)

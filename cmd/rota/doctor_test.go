@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 )
 
 func TestDoctor(t *testing.T) {
@@ -47,7 +49,7 @@ func TestDoctor(t *testing.T) {
 		// Settings of the file that differ from those of the database.
 		writeFile(t, filepath.Join(s.dir, "rota.yaml"), "database: x\ntasks: {settle: {queues: 4, execute_number: 11}}")
 		stdout, _, _ = s.try("doctor")
-		if !strings.Contains(stdout, "settle: the settings in rota.yaml differ from those in the database, which are in force  -> rota task apply --dry-run -f rota.yaml") {
+		if !strings.Contains(stdout, "settle: settings of rota.yaml are not in force: execute_number 11 (the row says 10)  -> rota task apply --dry-run -f rota.yaml") {
 			t.Error(stdout)
 		}
 	})
@@ -136,6 +138,25 @@ func TestDoctorHintsNameOneServer(t *testing.T) {
 	}
 	for _, uuid := range []string{"web1:1", web2} {
 		s.wantOutput("worker resume "+uuid, "may own queues again")
+	}
+}
+
+// What a hint of another environment says works as it stands.
+func TestDoctorHintsNameTheEnvironment(t *testing.T) {
+	t.Parallel()
+	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
+	other, err := s.c.In("T 1")
+	s.must(err)
+	_, err = ops.New(other).Tasks().Define(t.Context(), "settle", center.Settings{Queues: 4, ExecuteNumber: 10})
+	s.must(err)
+	s.run("task pause settle", "--own-sign", "T 1")
+	out, _, _ := s.try("doctor settle", "--own-sign", "T 1")
+	const command = "rota --own-sign 'T 1' task resume settle"
+	if !strings.Contains(out, "  -> "+command+"\n") {
+		t.Fatalf("want the command %s, got\n%s", command, out)
+	}
+	if got := s.run("", "--own-sign", "T 1", "task", "resume", "settle"); !strings.HasPrefix(got, "settle$T 1: resumed") {
+		t.Errorf("the command says %q", got)
 	}
 }
 

@@ -128,6 +128,9 @@ func TestDoctorComparesWorkersSettings(t *testing.T) {
 		}
 		execute(t, db, "UPDATE schedule_task_type SET execute_number = 77, version = version + 1")
 		s.wantOutput("doctor", `(?m)^NOTE +SETTINGS_DIFFER +settle: \S+:\d+: stated settings are not in force: execute_number 10 \(the row says 77\)  -> to apply them: rota task set settle execute_number=10$`)
+		if out := s.run("doctor -c " + filepath.Join(dir, "rota.yaml")); strings.Count(out, "SETTINGS_DIFFER") != 1 {
+			t.Errorf("the worker's file states the same as the worker, and is another finding:\n%s", out)
+		}
 		s.wantOutput("worker list -o json", `(?s)"given_settings": \{\s+"execute_number": "10",\s+"fetch_number": "20",\s+"queues": "4",\s+"sleep_time_nodata": "50ms"\s+\}`)
 		s.wantOutput("worker list -o csv", `"\{""execute_number"":""10"",`)
 	})

@@ -274,7 +274,7 @@ func TestTopOfARoleThatMayOnlyRead(t *testing.T) {
 	t.Parallel()
 	r := newTestRoster(t, testdb.URL(t, testdb.Postgres))
 	s := startTop(t, r.dir, "--database", readerOf(t, r), "--watch=200ms")
-	s.wants(`(?m)^>regions +IDLE .*UNSERVED`, `(?m)^ settle +SERVING`)
+	s.wants(`(?m)^>regions +UNSERVED .*UNSERVED`, `(?m)^ settle +SERVING`)
 	s.press("2")
 	s.wants(`workers: 2`)
 	s.press("d")

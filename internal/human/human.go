@@ -3,6 +3,7 @@ package human
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -65,6 +66,16 @@ func Relative(now, t time.Time) string {
 		return "in " + Age(t.Sub(now).Seconds())
 	}
 	return Age(now.Sub(t).Seconds()) + " ago"
+}
+
+// commandLine matches the beginning of a command line of rota in a text, without its flags.
+var commandLine = regexp.MustCompile(`\brota (doctor|event|item|plan|queue|run|task|trigger|worker)\b`)
+
+// CommandsIn returns a text whose command lines of rota have the flag of an environment.
+func CommandsIn(ownSign, text string) string {
+	return commandLine.ReplaceAllStringFunc(text, func(line string) string {
+		return "rota --own-sign " + ShellWord(ownSign) + strings.TrimPrefix(line, "rota")
+	})
 }
 
 // ShellWord returns a word as a shell reads it back: in quotes if it has characters that a shell does not take as they

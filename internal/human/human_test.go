@@ -49,6 +49,20 @@ func TestFirst(t *testing.T) {
 	}
 }
 
+func TestCommandsIn(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"rota item list a --state DEAD; then rota item drop a ITEM": "rota --own-sign 'T 1' item list a --state DEAD; then rota --own-sign 'T 1' item drop a ITEM",
+		"start a worker: rota worker -c rota.yaml":                  "start a worker: rota --own-sign 'T 1' worker -c rota.yaml",
+		"rota --own-sign X task list":                               "rota --own-sign X task list",
+		"rota.yaml, rota_conditions, rota tasks, rota migrate up":   "rota.yaml, rota_conditions, rota tasks, rota migrate up",
+	} {
+		if got := CommandsIn("T 1", text); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
 func TestShellWord(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{

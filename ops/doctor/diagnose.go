@@ -21,8 +21,16 @@ func Diagnose(ctx context.Context, c *ops.Client, taskType string) ([]condition.
 		func(ctx context.Context) error { return rosterCheck{d}.all(ctx, taskType) },
 	} {
 		if err := check(ctx); err != nil {
-			return d.findings, fmt.Errorf("diagnose: %w", err)
+			return inEnvironment(c, d.findings), fmt.Errorf("diagnose: %w", err)
 		}
 	}
-	return d.findings, nil
+	return inEnvironment(c, d.findings), nil
+}
+
+// inEnvironment returns findings whose hints have command lines for the environment of c.
+func inEnvironment(c *ops.Client, findings []condition.Condition) []condition.Condition {
+	for i := range findings {
+		findings[i].Hint = c.CommandLines(findings[i].Hint)
+	}
+	return findings
 }

@@ -64,9 +64,17 @@ func names(ids []string) []string {
 // commandName returns the argument by which a command finds a server: the uuid if the process has several servers.
 func (d *diagnosis) commandName(s ops.ServerRecord) string {
 	if name := ops.ServerName(s.UUID); d.names[name] == 1 {
-		return name
+		return human.ShellWord(name)
 	}
-	return s.UUID
+	return human.ShellWord(s.UUID)
+}
+
+// command returns a command line whose words are quoted for a shell.
+func command(verb string, words ...string) string {
+	for _, word := range words {
+		verb += " " + human.ShellWord(word)
+	}
+	return verb
 }
 
 // wholeSeconds returns the duration of an age that a record has.

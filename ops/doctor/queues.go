@@ -234,7 +234,8 @@ func (d queueCheck) pendingChanges(r rosterRows, queues int) {
 			}
 		}
 		busy := slices.Sorted(maps.Keys(owners))
-		d.advise(condition.RepartitionWait, fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d", queues),
+		withdraw := command("rota task set", r.task.TaskType, fmt.Sprintf("queues=%d", queues))
+		d.advise(condition.RepartitionWait, "wait; to withdraw: "+withdraw,
 			"%s instead of %d, as soon as every worker has drained; it waits for %s", human.Count(*n, "queue",
 				"queues"), r.task.QueueTotal, cmp.Or(human.First(busy, 5), "no worker"))
 	}
@@ -243,9 +244,9 @@ func (d queueCheck) pendingChanges(r rosterRows, queues int) {
 	d.resizing(r)
 	for _, q := range r.queues {
 		if q.Removing && q.CurServer != nil {
-			name := escape.Name(q.QueueID)
-			d.advise(condition.RemovalWait, "wait; to withdraw: rota queue add "+r.task.TaskType+" "+name,
-				"queue %s is to be removed and waits for %s to drain it", name,
+			withdraw := command("rota queue add", r.task.TaskType, q.QueueID)
+			d.advise(condition.RemovalWait, "wait; to withdraw: "+withdraw,
+				"queue %s is to be removed and waits for %s to drain it", escape.Name(q.QueueID),
 				ops.ServerName(*q.CurServer)).QueueID = q.QueueID
 		}
 	}
@@ -260,7 +261,7 @@ func (d queueCheck) resizing(r rosterRows) {
 			continue
 		}
 		if waiting = append(waiting, q.QueueID); withdraw == "" {
-			withdraw = fmt.Sprintf("rota queue split %s %s --total %d", r.task.TaskType, q.QueueID, *q.QueueTotal)
+			withdraw = command("rota queue split", r.task.TaskType, q.QueueID, "--total", fmt.Sprint(*q.QueueTotal))
 		}
 	}
 	if len(waiting) > 0 {
@@ -336,15 +337,15 @@ func (d queueCheck) load(ctx context.Context, r rosterRows, balance string) erro
 // splits says how to make a queue smaller.
 func (r rosterRows) splits(queue string) string {
 	i := slices.IndexFunc(r.queues, func(q ops.QueueRecord) bool { return q.QueueID == queue })
-	command := fmt.Sprintf("rota queue split %s %s", r.task.TaskType, queue)
+	split := command("rota queue split", r.task.TaskType, queue)
 	switch {
 	case i < 0 || r.queues[i].QueueTotal == nil:
 		return "divide what it has among several names"
 	case !r.task.Splittable:
-		return fmt.Sprintf("if each select divides by the total of its queue: rota task set %s splittable=true; %s",
-			r.task.TaskType, command)
+		return "if each select divides by the total of its queue: " +
+			command("rota task set", r.task.TaskType, "splittable=true") + "; " + split
 	}
-	return command
+	return split
 }
 
 // backlog reports queues in which work piles up. A task type that is paused, or whose window is closed, is not expected

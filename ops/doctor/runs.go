@@ -36,8 +36,8 @@ func (d runCheck) triggers(ctx context.Context, taskType string) error {
 			continue
 		}
 		d.task = t.Target
-		d.note(condition.SlotSkipped, "rota run list "+t.Target+" --state SKIPPED says which run was open", "trigger %s: %s",
-			t.Name, t.SkippedText()).Subject = "trigger " + t.Name
+		d.note(condition.SlotSkipped, command("rota run list", t.Target, "--state", "SKIPPED")+" says which run was open",
+			"trigger %s: %s", t.Name, t.SkippedText()).Subject = "trigger " + t.Name
 	}
 	d.task = ""
 	return d.joins(ctx, taskType, triggers)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -61,8 +62,9 @@ func (d rosterCheck) givenSettings(ctx context.Context, r rosterRows, row center
 }
 
 // DiagnoseFile compares the settings that the file at path states for task types with those of the database, which are
-// in force. It returns a note for each task type that differs, and leaves out a task type that it cannot compare: the
-// worker and Tasks.Compare report invalid settings.
+// in force. It returns a note for each task type that differs. It leaves out a task type that it cannot compare, because
+// the worker and Tasks.Compare report invalid settings, and one of which a worker states the same as the file, because
+// Diagnose reports that with what differs.
 func DiagnoseFile(
 	ctx context.Context, c *ops.Client, path string, tasks []ops.TaskSettings,
 ) (findings []condition.Condition) {
@@ -75,6 +77,10 @@ func DiagnoseFile(
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
+	servers, err := c.Servers().List(ctx, ops.ServerFilter{})
+	if err != nil {
+		return nil // likewise
+	}
 	for _, t := range tasks {
 		for _, a := range t.Settings.After {
 			if !slices.Contains(names, a.Upstream) {
@@ -82,18 +88,25 @@ func DiagnoseFile(
 			}
 		}
 		d, err := c.Tasks().CompareGiven(ctx, t.Name, t.Settings, t.Given)
-		if err != nil || d.Same() {
+		stated := t.Settings.Texts(t.Given)
+		worksBy := func(s ops.ServerRecord) bool { return s.TaskType == t.Name && maps.Equal(s.GivenSettings, stated) }
+		if err != nil || d.Same() || slices.ContainsFunc(servers, worksBy) {
 			continue
 		}
-		text := "the settings in " + path + " differ from those in the database, which are in force"
-		if !d.Exists {
-			text = path + " defines this task type, and the database does not have it"
+		text := path + " defines this task type, and the database does not have it"
+		if d.Exists {
+			row, err := c.Tasks().Settings(ctx, t.Name)
+			if err != nil {
+				continue // likewise
+			}
+			differs, _ := c.StatedDiffer(ctx, t.Name, row, stated)
+			text = "settings of " + path + " are not in force: " + differs.Subject
 		}
-		c := condition.New(condition.SettingsDiffer, t.Name, text, "rota task apply --dry-run -f "+path)
-		c.Subject = path
-		findings = append(findings, c)
+		finding := condition.New(condition.SettingsDiffer, t.Name, text, command("rota task apply --dry-run -f", path))
+		finding.Subject = path
+		findings = append(findings, finding)
 	}
-	return findings
+	return inEnvironment(c, findings)
 }
 
 // unknownUpstream is the finding of a task type that cannot be created, so that its worker waits.

@@ -197,8 +197,8 @@ func numberedQueue(ctx context.Context, c *ops.Client, taskType, queue string) (
 	}
 	t, err := readTask(ctx, c, taskType)
 	if err == nil && !t.Splittable {
-		err = fmt.Errorf("%s is not splittable: if each select divides by the total of its queue, "+
-			"rota task set %s splittable=true", inEnvironment(c, taskType), taskType)
+		err = fmt.Errorf("%s is not splittable: if each select divides by the total of its queue, %s",
+			inEnvironment(c, taskType), c.SetCommand(taskType, "splittable=true"))
 	}
 	return q, int(*q.QueueTotal), err
 }
@@ -390,8 +390,8 @@ func requireNames(ctx context.Context, c *ops.Client, taskType string) error {
 	}
 	s, err := c.Tasks().Settings(ctx, taskType)
 	if err == nil && len(s.QueueNames) == 0 && t.QueueTotal > 0 {
-		err = fmt.Errorf("%s: %w: rota task set %s queues=%d",
-			inEnvironment(c, taskType), center.ErrNumbered, taskType, t.QueueTotal+1)
+		err = fmt.Errorf("%s: %w: %s", inEnvironment(c, taskType), center.ErrNumbered,
+			c.SetCommand(taskType, fmt.Sprintf("queues=%d", t.QueueTotal+1)))
 	}
 	return err
 }

@@ -160,8 +160,8 @@ func (c *Change) addSettings(in *ops.Client, d ops.SettingsDiff) {
 		o.Says = settingsSay(d, in.OwnSign())
 	}
 	if d.Same() && d.Split > 0 {
-		o.Effect = fmt.Sprintf("%d of its %d queues were split, and stay so: rota queue merge %s QUEUE --total %d",
-			d.Split, d.Rows, d.TaskType, d.Wanted)
+		o.Effect = fmt.Sprintf("%d of its %d queues were split, and stay so: %s", d.Split, d.Rows,
+			in.CommandLines(fmt.Sprintf("rota queue merge %s QUEUE --total %d", human.ShellWord(d.TaskType), d.Wanted)))
 	}
 	if len(d.Left) > 0 {
 		left, resets := make([]string, len(d.Left)), make([]string, len(d.Left))
