@@ -160,6 +160,15 @@ func TestDoctorHintsNameTheEnvironment(t *testing.T) {
 	}
 }
 
+// A table that is printed once has no rate, which needs two readings, but the number of items done.
+func TestTopOnceShowsWhatIsDone(t *testing.T) {
+	t.Parallel()
+	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
+	s.exec("UPDATE schedule_server SET success_count = 4711, failure_count = 12")
+	s.wantOutput("top --once settle", `(?m) IN FLIGHT  OLDEST  DONE  FAILED  LAST ERROR$`)
+	s.wantOutput("top --once settle", `(?m)^ web1:1:\S+ .* 4711 +12 *$`)
+}
+
 // The lists show the last error with its age, as it may be over for a long time. The doctor leaves out one that is.
 func TestLastErrorsHaveAnAge(t *testing.T) {
 	t.Parallel()

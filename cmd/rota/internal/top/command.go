@@ -44,13 +44,14 @@ workers: --once prints them once, a pipe gets them at each interval.
 PROBLEMS and NOTES are what "rota doctor" finds, by kind: see the help of "rota
 task list". ITEMS/S is how many items have succeeded a second between the
 last two times that the worker wrote its counters: about every ten seconds, so
-that the first tables have none. Items that fail do not count. OLDEST is the age
-of the oldest call, while items are in flight.`,
+that the first tables have none, and --once has DONE in its place, the items
+that have succeeded. Items that fail do not count. OLDEST is the age of the
+oldest call, while items are in flight.`,
 		Example: `  rota top
   rota top settle --watch=500ms
   rota top --once`,
 	}, o, func(ctx context.Context, c *ops.Client, args []string) (cli.Result, error) {
-		return showTop(ctx, c, cli.FirstArg(args), r)
+		return showTop(ctx, c, cli.FirstArg(args), r, once)
 	}, cli.Names("task"))
 	cmd.PreRun = func(cmd *cobra.Command, _ []string) {
 		switch {
@@ -67,7 +68,7 @@ of the oldest call, while items are in flight.`,
 	return cmd
 }
 
-func showTop(ctx context.Context, c *ops.Client, taskType string, r *reader) (cli.Result, error) {
+func showTop(ctx context.Context, c *ops.Client, taskType string, r *reader, once bool) (cli.Result, error) {
 	tasks, err := c.Tasks().List(ctx, taskType)
 	if err != nil {
 		return cli.Result{}, err
@@ -78,8 +79,11 @@ func showTop(ctx context.Context, c *ops.Client, taskType string, r *reader) (cl
 	}
 	r.judged = doctor.Judge(ctx, c, taskType, r.judged, doctor.JudgeEvery)
 	result, lines := rostercmd.TasksResult(r.judged, tasks), serverLines(servers, r.rates.Update(servers))
-	table := result.Text
-	result.Text = func(s cli.Screen) string { return table(s) + "\n\n" + cli.Render(s, lines, serverRow) }
+	table, row := result.Text, serverRow
+	if once {
+		row = serverRowOnce
+	}
+	result.Text = func(s cli.Screen) string { return table(s) + "\n\n" + cli.Render(s, lines, row) }
 	return result, nil
 }
 
@@ -100,7 +104,12 @@ func serverLines(servers []ops.ServerRecord, rates map[string]float64) (lines []
 	return lines
 }
 
-func serverRow(l serverLine) cli.Row {
+func serverRow(l serverLine) cli.Row { return rowOf(l, rateCell(l.rate)) }
+
+// serverRowOnce is the row of a table that is printed once: a rate needs two readings, ten seconds apart.
+func serverRowOnce(l serverLine) cli.Row { return rowOf(l, cli.Figure("DONE", l.SuccessCount)) }
+
+func rowOf(l serverLine, done cli.Cell) cli.Row {
 	return cli.Row{
 		cli.UUID("WORKER", l.UUID),
 		cli.Text("TASK", l.TaskType),
@@ -109,7 +118,7 @@ func serverRow(l serverLine) cli.Row {
 		cli.Figure("QUEUES", l.Queues),
 		cli.Figure("IN FLIGHT", l.InFlight),
 		cli.Age("OLDEST", l.OldestInFlightAge).Drop(1),
-		rateCell(l.rate),
+		done,
 		cli.Figure("FAILED", l.FailureCount).Drop(2),
 		cli.Long("LAST ERROR", rostercmd.LastErrorText(l.ServerRecord)).Drop(1),
 	}
