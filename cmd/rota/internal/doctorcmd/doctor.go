@@ -196,7 +196,10 @@ func diagnoseStatements(ctx context.Context, c *ops.Client, task config.Task) (f
 	}
 	dealer, err := sqldealer.New(task, kinds)
 	if err != nil {
-		return []condition.Condition{refusal(task.Name, err.Error())}
+		for _, line := range escape.Errors(err) {
+			findings = append(findings, refusal(task.Name, line))
+		}
+		return findings
 	}
 	dealer.Use(c.DB(), c.AllData()...)
 	for _, at := range dealer.Places(task.Settings) {
@@ -235,7 +238,12 @@ func diagnoseSelect(ctx context.Context, c *ops.Client, task config.Task,
 		return []condition.Condition{condition.New(condition.Statements, task.Name, text, hint)}
 	}
 	if err := dealer.Check(ctx); sqldealer.Refused(err) {
-		return finding(err.Error(), "correct the statement: workers that start refuse it"), true
+		for _, line := range escape.Errors(err) {
+			c := finding(line, "correct the statement: workers that start refuse it")[0]
+			c.Subject = line
+			findings = append(findings, c)
+		}
+		return findings, true
 	} else if err != nil {
 		findings = finding(err.Error(), "the statements were not checked: try again")
 		return []condition.Condition{findings[0].Noted()}, false

@@ -21,7 +21,9 @@ type builder struct {
 	endpoint bool // this is an endpoint, which marks none
 }
 
-func build(task config.Task, sy syntax) (*Dealer, error) {
+// build returns the dealer of a task, or all that is wrong with it. A rule that needs what another one refuses is not
+// looked at.
+func build(task config.Task, sy syntax) (*Dealer, []error) {
 	c, program := task.SQL, task.Program.Given()
 	b := builder{
 		&Dealer{syntax: sy, settings: task.Settings.WithDefaults()}, c, task.Settings, program, task.Program.HTTP.Each,
@@ -30,38 +32,56 @@ func build(task config.Task, sy syntax) (*Dealer, error) {
 		syntax: sy, columns: slices.Clone(c.Key), key: len(c.Key), xid: -1, order: -1, start: c.AfterStart, whole: program,
 	}
 	b.external = program
-	for _, step := range []func() error{
-		b.checkFile, b.checkKey, b.buildSelect, b.buildCursor, b.buildAfter, b.buildOrder,
-		b.buildExecute, b.buildDiscard, b.buildBacklog,
-	} {
-		if err := step(); err != nil {
-			return nil, err
-		}
+	if err := b.checkThere(); err != nil {
+		return nil, []error{err}
+	}
+	errs := []error{b.checkExecute(), b.checkKey(), b.buildSelect()}
+	if b.sel != nil {
+		errs = append(errs, b.buildCursor(), b.buildAfter(), b.buildOrder())
+	}
+	errs = append(errs, b.buildExecute(), b.buildDiscard(), b.buildBacklog())
+	noKey := false
+	errs = slices.DeleteFunc(errs, func(err error) bool {
+		again := noKey && errors.Is(err, errNoKey)
+		noKey = noKey || errors.Is(err, errNoKey)
+		return err == nil || again
+	})
+	if len(errs) > 0 {
+		return nil, errs
 	}
 	return b.Dealer, nil
 }
 
-// checkFile checks which keys of the file are there.
-func (b builder) checkFile() error {
+// errNoKey begins each reason why a key is needed. The first one is enough.
+var errNoKey = errors.New(".key is missing")
+
+// checkThere checks that the file has something to check.
+func (b builder) checkThere() error {
+	c := b.file
+	switch none := c.Select == "" && c.Execute == "" && c.ExecuteEach == "" && len(c.Key) == 0; {
+	case none && b.program:
+		return errors.New(" is missing: give it select and key")
+	case none:
+		return errors.New(" is missing: give it select, execute and key")
+	}
+	return nil
+}
+
+// checkExecute checks what the file has to execute rows.
+func (b builder) checkExecute() error {
 	c := b.file
 	each := c.ExecuteEach != ""
 	switch {
-	case c.Select == "" && c.Execute == "" && !each && len(c.Key) == 0 && b.program:
-		return errors.New(" is missing: give it select and key")
-	case c.Select == "" && c.Execute == "" && !each && len(c.Key) == 0:
-		return errors.New(" is missing: give it select, execute and key")
-	case c.Select == "":
-		return errors.New(".select is missing")
 	case c.Execute != "" && each:
 		return errors.New(" has both execute and execute_each: keep one")
 	case b.program && len(c.Key) == 0:
-		return errors.New(".key is missing: the replies of a program name the rows by it")
+		return fmt.Errorf("%w: the replies of a program name the rows by it", errNoKey)
 	case c.Execute == "" && !each && b.endpoint && len(c.Cursor) == 0:
 		return errors.New(".execute is missing: it marks the rows that the endpoint has accepted, else they come again")
 	case c.Execute == "" && !each && !b.program:
 		return errors.New(" has neither execute nor execute_each, and dealer has no command and no http")
 	case c.Execute != "" && len(c.Key) == 0:
-		return errors.New(".key is missing: it names the column that {{keys}} of execute is bound to")
+		return fmt.Errorf("%w: it names the column that {{keys}} of execute is bound to", errNoKey)
 	}
 	return nil
 }
@@ -101,6 +121,9 @@ func (b builder) parse(text string, known ...string) (*statement, error) {
 }
 
 func (b builder) buildSelect() error {
+	if b.file.Select == "" {
+		return errors.New(".select is missing")
+	}
 	s, err := b.parse(b.file.Select, append([]string{
 		mine, mineHash, total, index, queue, queueParameter, parameter, limit, cursor, cursor + ".", horizonName, after,
 		after + ".", held, ownSign,
@@ -108,18 +131,19 @@ func (b builder) buildSelect() error {
 	if err != nil {
 		return fmt.Errorf(".select %w", err)
 	}
+	b.sel = s
+	var errs []error
 	if err := b.checkMine(s); err != nil {
-		return fmt.Errorf(".select %w", err)
+		errs = append(errs, fmt.Errorf(".select %w", err))
 	}
 	if err := b.checkDivides(s); err != nil {
-		return fmt.Errorf(".select returns %w", err)
+		errs = append(errs, fmt.Errorf(".select returns %w", err))
 	}
 	if !s.uses(limit) && !s.usesColumns(cursor) { // for {{cursor}} there is another reason
-		return errors.New(".select must use {{limit}}, as in LIMIT {{limit}}: without it each select reads all rows, " +
-			"or always the same number, and misses rows behind failed ones")
+		errs = append(errs, errors.New(".select must use {{limit}}, as in LIMIT {{limit}}: without it each select reads all "+
+			"rows, or always the same number, and misses rows behind failed ones"))
 	}
-	b.sel = s
-	return nil
+	return errors.Join(errs...)
 }
 
 // checkDivides checks that a statement takes the rows of one queue, if a database has those of several queues.
@@ -167,7 +191,7 @@ func (b builder) buildDiscard() error {
 	}
 	switch {
 	case len(b.file.Key) == 0:
-		return errors.New(".key is missing: without it no row fails for good, and discard has no effect")
+		return fmt.Errorf("%w: without it no row fails for good, and discard has no effect", errNoKey)
 	case b.inRun():
 		return errors.New(".discard has no effect in mode RUN: a run gives up no row; remove it")
 	}
@@ -211,6 +235,9 @@ func (b builder) parseAction(name, text string, own ...string) (*action, error) 
 // checkParameters checks that the keys of a whole batch fit into one statement.
 func (b builder) checkParameters() error {
 	width := b.shape.key
+	if width == 0 {
+		return nil // checkExecute says that the key is missing
+	}
 	most := (b.syntax.mostParameters - b.exec.markCount(0)) / (b.exec.count(keys) * width)
 	if n := b.settings.ExecuteNumber; n > most {
 		of := ""
@@ -238,7 +265,7 @@ func (b builder) buildAfter() error {
 		return errors.New(".select uses both {{after}} and {{cursor}}: with {{cursor}} no row is selected again, " +
 			"so remove {{after}}")
 	case len(key) == 0:
-		return errors.New(".key is missing: it names the column by which select is ordered, and whose value {{after}} is")
+		return fmt.Errorf("%w: it names the column by which select is ordered, and whose value {{after}} is", errNoKey)
 	}
 	if err := checkStart(after, start, "key", key); err != nil {
 		return err
@@ -378,6 +405,7 @@ func (b builder) buildHorizon() error {
 
 // refuseCursorKeys returns an error if the file has keys that need {{cursor}} in select.
 func refuseCursorKeys(c config.SQLDealer, horizonUsed bool) error {
+	var errs []error
 	for _, k := range []struct {
 		name, value string
 		set         bool
@@ -389,20 +417,20 @@ func refuseCursorKeys(c config.SQLDealer, horizonUsed bool) error {
 		{"commits_in_order", "true", c.CommitsInOrder},
 	} {
 		if k.set {
-			return fmt.Errorf(".%s (%s) has no effect: select does not use {{cursor}}", k.name, k.value)
+			errs = append(errs, fmt.Errorf(".%s (%s) has no effect: select does not use {{cursor}}", k.name, k.value))
 		}
 	}
 	if horizonUsed {
-		return errors.New(".select uses {{horizon}} without {{cursor}}: only rows behind a cursor can be lost")
+		errs = append(errs, errors.New(".select uses {{horizon}} without {{cursor}}: only rows behind a cursor can be lost"))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // checkCursor checks what each select with a cursor needs.
 func checkCursor(c config.SQLDealer, sel *statement, names []string) error {
 	if len(c.Key) == 0 {
-		return errors.New(".key is missing: it names the column that identifies a row, and whose last value {{cursor}} is " +
-			"without the key cursor")
+		return fmt.Errorf("%w: it names the column that identifies a row, and whose last value {{cursor}} is "+
+			"without the key cursor", errNoKey)
 	}
 	if err := checkStart(cursor, c.CursorStart, "cursor", names); err != nil {
 		return err

@@ -1,10 +1,13 @@
 package sqldealer
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/schema"
 )
 
 const (
@@ -118,6 +121,49 @@ var newCases = map[string]buildCase{
 	"execute":                    {sql: config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: []string{"id"}}, settings: center.Settings{Queues: 4}},
 	"execute_each needs no key":  {sql: config.SQLDealer{Select: aSelect, ExecuteEach: "SELECT {{row.id}}"}, settings: center.Settings{Queues: 4}},
 	"a queue's name is its part": {sql: config.SQLDealer{Select: "SELECT {{queue}} AS id LIMIT {{limit}}", Execute: anUpdate, Key: []string{"id"}}, settings: center.Settings{Queues: 4}},
+}
+
+// All that is wrong is said at once, and nothing twice.
+func TestNewJoinsAllErrors(t *testing.T) {
+	t.Parallel()
+	_, err := newDealer(config.Task{
+		Name: "settle", Settings: center.Settings{Queues: 4}, SQL: config.SQLDealer{
+			Select: "SELECT id FROM orders WHERE id = '{{mine id}}' AND a = {{idx}} AND b = {{limt}}", Execute: "UPDATE orders SET state = 1",
+			Discard: "DELETE FROM orders", Backlog: "SELECT count(*) FROM orders", Key: []string{"id", "ID"},
+		},
+	}, schema.SQLite)
+	wantLines(t, err,
+		".key (id, ID) must name each column once",
+		".select has {{mine id}} between quotes, where no value can be bound: remove the quotes",
+		".select has the unknown placeholder {{idx}}: ",
+		".select has the unknown placeholder {{limt}}: ",
+		".execute must use {{keys}} to find its rows (or use execute_each instead)",
+		".discard must use {{keys}}, or {{row.id}} and {{row.ID}}, to find its row",
+		".backlog counts the same rows for every queue: ",
+	)
+	_, err = newDealer(config.Task{
+		Name: "settle", Settings: center.Settings{Queues: 4}, SQL: config.SQLDealer{
+			Select: "SELECT id FROM orders", Execute: anUpdate, Discard: "DELETE FROM orders", OrderKey: "customer", CursorLag: 1, CommitsInOrder: true,
+		},
+	}, schema.SQLite)
+	wantLines(t, err,
+		".key is missing: it names the column that {{keys}} of execute is bound to",
+		".select returns the same rows for every queue: ",
+		".select must use {{limit}}, as in LIMIT {{limit}}: ",
+		".cursor_lag (1ns) has no effect: ",
+		".commits_in_order (true) has no effect: ",
+	)
+}
+
+// wantLines checks the beginnings of the lines of an error of the task settle, behind the path of its dealer.
+func wantLines(t *testing.T, err error, want ...string) {
+	t.Helper()
+	got := escape.Errors(err)
+	for i := range max(len(got), len(want)) {
+		if i >= len(got) || i >= len(want) || !strings.HasPrefix(got[i], "tasks.settle.dealer.sql"+want[i]) {
+			t.Fatalf("%d lines:\n%s\nwant %d that begin with:\n%s", len(got), strings.Join(got, "\n"), len(want), strings.Join(want, "\n"))
+		}
+	}
 }
 
 func TestNewErrors(t *testing.T) {

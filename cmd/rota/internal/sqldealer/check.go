@@ -8,8 +8,8 @@ import (
 )
 
 // Check asks the database of the dealer, and no other one, whether it knows all that the statements name. It changes
-// nothing. It checks each statement within one transaction, for PgBouncer. An error for which Refused is true names
-// task, statement and position. Any other error says nothing about the statements: the database may be away.
+// nothing. It checks each statement within one transaction, for PgBouncer. An error for which Refused is true joins what
+// is wrong with each statement, with task, statement and position. Any other error says nothing about the statements: the database may be away.
 func (d *Dealer) Check(ctx context.Context) error {
 	type check struct {
 		name  string
@@ -30,10 +30,17 @@ func (d *Dealer) Check(ctx context.Context) error {
 	if h, ok := d.cursor.bounds().(*lagHorizon); ok {
 		checks = append(checks, check{"cursor_newest", h.newest, h.newest.prepare})
 	}
+	var refused []error
 	for _, s := range checks {
 		if err := inRolledBackTx(ctx, d.database.DB(), s.probe); err != nil {
-			return d.located(s.name, s.stmt, err)
+			if err = d.located(s.name, s.stmt, err); !Refused(err) {
+				return err
+			}
+			refused = append(refused, err)
 		}
+	}
+	if len(refused) > 0 {
+		return errors.Join(refused...)
 	}
 	if err := inRolledBackTx(ctx, d.database.DB(), d.probePeek); err != nil {
 		return d.located("select", d.sel, err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/schema"
 )
@@ -100,6 +101,14 @@ func TestCheck(t *testing.T) {
 					t.Errorf("refused %t\ngot  %s\nwant %s%s... %s", Refused(err), got, at, test.place, want)
 				}
 			})
+		}
+		both := s.dealer(config.SQLDealer{
+			Select: strings.Replace(aSelect, "WHERE", "WHERE stat = 'NEW' AND", 1), Execute: strings.Replace(anUpdate, "state", "settled", 1),
+			Key: []string{"id"},
+		})
+		lines := escape.Errors(both.Check(t.Context()))
+		if len(lines) != 2 || !strings.HasPrefix(lines[0], at+".select") || !strings.HasPrefix(lines[1], at+".execute") {
+			t.Errorf("a select and an execute that the database refuses: %q, want a line for each", lines)
 		}
 		s.want("SELECT id, state FROM orders", "1 NEW") // nothing was executed
 	})

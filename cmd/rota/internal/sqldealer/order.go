@@ -32,7 +32,7 @@ func (b builder) buildOrder() error {
 	case b.cursor != nil:
 		return fmt.Errorf(".order_key (%s) has no effect: the rows of {{cursor}} are executed in order", column)
 	case len(b.file.Key) == 0:
-		return errors.New(".key is missing: order_key needs it, to know the rows that failed")
+		return fmt.Errorf("%w: order_key needs it, to know the rows that failed", errNoKey)
 	}
 	if b.sel.uses(held) && !identifier.MatchString(column) {
 		return fmt.Errorf(".order_key (%s) must be a plain name for {{held}}: letters, digits and underscores", column)

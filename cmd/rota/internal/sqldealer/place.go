@@ -3,6 +3,7 @@ package sqldealer
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/dutyrota/rota/center"
@@ -39,10 +40,10 @@ type place struct {
 	err error // why its statements cannot be used there
 }
 
-// New parses the statements of a task. It needs no database, so it finds an error before the worker connects or creates
-// anything; the error names the key in the file and the rule. The dealer works in each of the databases that the
-// settings of the task name, by statements of its kind, and in the other databases too, in case the settings of the
-// roster are other ones. New returns the errors of the databases that the settings name.
+// New parses the statements of a task. It needs no database, so it finds errors before the worker connects or creates
+// anything. It joins all errors; each names the key in the file and the rule. The dealer works in each of the databases
+// that the settings of the task name, by statements of its kind, and in the other databases too, in case the settings
+// of the roster are other ones. New returns the errors of the databases that the settings name.
 func New(task config.Task, kinds Kinds) (*Dealer, error) {
 	names, err := task.Settings.WithDefaults().Databases()
 	if err != nil {
@@ -53,13 +54,14 @@ func New(task config.Task, kinds Kinds) (*Dealer, error) {
 	}
 	places := make(map[string]place, len(kinds))
 	for name, kind := range kinds {
-		d, err := build(task, syntaxes[kind])
-		if err != nil {
-			err = fmt.Errorf("tasks.%s.dealer.sql%w%s", task.Name, err, in(name))
-		} else {
+		d, errs := build(task, syntaxes[kind])
+		for i, err := range errs {
+			errs[i] = fmt.Errorf("tasks.%s.dealer.sql%w%s", task.Name, err, in(name))
+		}
+		if d != nil {
 			d.task, d.name, d.places = task.Name, name, places
 		}
-		places[name] = place{d, err}
+		places[name] = place{d, errors.Join(errs...)}
 	}
 	for _, name := range names {
 		at, known := places[name]

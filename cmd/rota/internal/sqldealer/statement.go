@@ -1,6 +1,7 @@
 package sqldealer
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -43,33 +44,42 @@ var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z_][\w.]*|mine(_hash)?\s[^}]
 func parse(text string, sy syntax, known ...string) (*statement, error) {
 	s := &statement{syntax: sy}
 	start := 0
+	var errs []error
 	for i := 0; i < len(text); {
 		switch part := literal(text, i, sy); {
 		case part != "":
 			if inside := placeholder.FindString(part); inside != "" && !isComment(part) {
-				return nil, fmt.Errorf("has %s between quotes, where no value can be bound: remove the quotes", inside)
+				errs = append(errs, fmt.Errorf("has %s between quotes, where no value can be bound: remove the quotes", inside))
 			}
 			i += len(part)
 		case strings.HasPrefix(text[i:], "{{"):
 			name, size, err := named(text[i:], sy, known)
 			if err != nil {
-				return nil, err
+				errs = append(errs, err)
+			}
+			if size == 0 {
+				return nil, errors.Join(errs...)
 			}
 			s.parts, s.names = append(s.parts, text[start:i]), append(s.names, name)
 			s.sources = append(s.sources, text[i:i+size])
 			i += size
 			start = i
 		case isMark(text, i, sy):
-			return nil, fmt.Errorf("has the database's own parameter mark %q: use a {{name}} instead", mark(text[i:]))
+			own := mark(text[i:])
+			errs = append(errs, fmt.Errorf("has the database's own parameter mark %q: use a {{name}} instead", own))
+			i += max(1, len(own))
 		default:
 			i++
 		}
 	}
 	s.parts = append(s.parts, text[start:])
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
 	return s, nil
 }
 
-// named reads the placeholder at the start of s.
+// named reads the placeholder at the start of s. The size is 0 if the placeholder has no end.
 func named(s string, sy syntax, known []string) (name string, size int, err error) {
 	end := strings.Index(s, "}}")
 	if end < 0 {
@@ -89,7 +99,7 @@ func named(s string, sy syntax, known []string) (name string, size int, err erro
 		}
 		return name, end + 2, err
 	}
-	return "", 0, fmt.Errorf("has the unknown placeholder {{%s}}: known are %s", name, placeholders(known))
+	return "", end + 2, fmt.Errorf("has the unknown placeholder {{%s}}: known are %s", name, placeholders(known))
 }
 
 // placeholders lists the names as the user writes them.
