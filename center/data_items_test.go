@@ -412,6 +412,32 @@ func TestDataCursorsOfOneTaskType(t *testing.T) {
 	})
 }
 
+// F11 N2: a named queue that was removed and added again has another index and the same items: its owner goes on behind
+// the cursor, and the name that has its old index has other items.
+func TestDataNameIsAddedAgain(t *testing.T) {
+	eachData(t, func(t *testing.T, f dataFixture) {
+		named := func(server, queue string, epoch int64, index int) center.Entry {
+			e := f.own(server, queue, epoch)
+			e.Items = roster.Items{Division: "names", Index: index}
+			return e
+		}
+		cursor := "42"
+		before := named("A", "1", 7, 1)
+		f.enter(before)
+		must(t, f.d.InTx(f.batch(before, &center.CursorMove{To: cursor}), func(*sql.Tx) error { return nil }))
+		again := named("B", "1", 9, 3)
+		f.enter(again)
+		if got, err := f.d.Cursor(t.Context(), "settle", "B", again.Queue); err != nil || got != cursor {
+			t.Errorf("the cursor: got %q, %v", got, err)
+		}
+		must(t, f.write(again))
+		f.mustBeFenced("a write of the queue that was removed", f.write(before))
+		f.enter(named("B", "1", 10, 3))
+		f.enter(named("A", "2", 8, 1))
+		f.enter(named("B", "1", 11, 3))
+	})
+}
+
 // F11 N2: a task type that is deleted and defined anew divides the items in another way, also if its queues have the
 // same ids.
 func TestDataTaskTypeIsDefinedAnew(t *testing.T) {

@@ -291,6 +291,12 @@ var fenceMutants = []mutant{
 		"TestDataLateRaise",
 	},
 	{
+		"F11", "a named queue that is added again is not raised",
+		"sameItems", " OR queue_total = 0)",
+		")",
+		"TestDataNameIsAddedAgain",
+	},
+	{
 		"F11", "a queue is selected with other items than those that were raised",
 		"sameItems", "case row.Ownership == Ownership{r.Server, r.queue.Epoch, r.items}:",
 		"case row.Owner == r.Server && row.Epoch == r.queue.Epoch:",

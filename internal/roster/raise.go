@@ -119,12 +119,14 @@ const fencedColumns = `queue_id, CASE WHEN cursor_value <> '' THEN 1 ELSE 0 END,
 	CASE WHEN division IS NULL THEN 0 ELSE 1 END, cur_server, epoch, division, queue_index, queue_total`
 
 // sameItems raises the epoch if the row of the queue has its items already. It reports false if the row is missing, or
-// has other items under a lower epoch.
+// has other items under a lower epoch. A named queue that was removed and added again has the same items under another
+// index.
 func (r raise) sameItems(ctx context.Context, t sqldb.Tx) (done bool, err error) {
-	n, err := t.Exec(ctx, `UPDATE rota_fence SET cur_server = ?, epoch = ?, raised_at = {now}, gmt_modified = {now}
-		WHERE `+ofTask+` AND queue_id = ? AND epoch < ? AND division = ? AND queue_index = ? AND queue_total = ?`,
-		r.Server, r.queue.Epoch, r.TaskType, r.OwnSign, r.queue.ID, r.queue.Epoch,
-		r.items.Division, r.items.Index, r.items.Total)
+	n, err := t.Exec(ctx, `UPDATE rota_fence SET cur_server = ?, epoch = ?, queue_index = ?, raised_at = {now},
+		gmt_modified = {now} WHERE `+ofTask+` AND queue_id = ? AND epoch < ? AND division = ? AND queue_total = ?
+		AND (queue_index = ? OR queue_total = 0)`,
+		r.Server, r.queue.Epoch, r.items.Index, r.TaskType, r.OwnSign, r.queue.ID, r.queue.Epoch,
+		r.items.Division, r.items.Total, r.items.Index)
 	if err != nil || n == 1 {
 		return n == 1, r.held(err)
 	}
