@@ -94,12 +94,11 @@ func (d *dealer) Select(ctx context.Context, s processor.Selection) ([]item, err
 
 // where returns the condition of the items that a queue has left.
 func (d *dealer) where(s processor.Selection) (where string, args []any) {
-	by := "id"
-	if d.offers.Ordered {
-		by = "order_key"
+	where, args = `task = ? AND `+d.nameSQL()+` = ?`, []any{d.name, s.Queue.ID}
+	if !d.named() {
+		dialect := d.place(s.Queue.Database).Dialect()
+		where, args = `task = ? AND `+dialect.Mine(d.dividedBy(), 2), []any{d.name, s.Total, s.Queue.Index}
 	}
-	dialect := d.place(s.Queue.Database).Dialect()
-	where, args = `task = ? AND `+dialect.Mine(by, 2), []any{d.name, s.Total, s.Queue.Index}
 	switch {
 	case s.Run != nil:
 		where += ` AND NOT EXISTS (SELECT 1 FROM sim_swept w WHERE w.task = i.task AND w.run_id = ? AND w.id = i.id)`

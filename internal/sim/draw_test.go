@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -161,7 +162,7 @@ var optional = []string{
 func (d *drawing) task(name string, runs int) taskSpec {
 	for {
 		words := []string{
-			d.one("intx", "exec", "fence", "plain"), fmt.Sprintf("queues=%d", 1+d.IntN(6)), "sleep_time_nodata=2s",
+			d.one("intx", "exec", "fence", "plain"), d.queues(), "sleep_time_nodata=2s",
 			"item_retry=1s", "item_retry_max=5s", "item_max_attempts=3", "queue_retry=1s",
 		}
 		words = append(strings.Fields(dealers[d.IntN(len(dealers))]), words...)
@@ -201,6 +202,16 @@ func (d *drawing) task(name string, runs int) taskSpec {
 	}
 }
 
+// queues draws the queues of a task: numbers, or some of the names.
+func (d *drawing) queues() string {
+	if d.maybe(75) {
+		return fmt.Sprintf("queues=%d", 1+d.IntN(6))
+	}
+	some := slices.Clone(queueNames)
+	d.Shuffle(len(some), func(i, k int) { some[i], some[k] = some[k], some[i] })
+	return "queues=[" + strings.Join(some[:1+d.IntN(len(some))], ",") + "]"
+}
+
 // upstreams draws some of the tasks that work in runs.
 func (d *drawing) upstreams() (names []string) {
 	for _, t := range d.h.tasks {
@@ -232,17 +243,63 @@ func (d *drawing) attend(at time.Duration, task string) {
 	}
 }
 
-// otherQueues draws a step that divides the items of a task otherwise.
-func (d *drawing) otherQueues(task string) []string {
-	total := d.one(values["total"]...)
-	queue := "queue=" + d.one("?0", "?1")
-	switch d.IntN(4) {
-	case 0:
-		return []string{"verb", "queue_split", "task=" + task, queue, "total=" + total}
-	case 1:
-		return []string{"verb", "queue_merge", "task=" + task, queue, "total=" + total}
+// otherQueues draws a change of the queues of a task, and often one that takes it back or replaces it, sooner or later
+// than it is made.
+func (d *drawing) otherQueues(at time.Duration, t taskSpec) {
+	var first, second []string
+	switch n, numbered := t.queues(); {
+	case !numbered:
+		first, second = d.otherNames(t)
+	case slices.Contains(t.words, "splittable=true") && d.maybe(75):
+		first, second = d.otherTotals(t, n)
+	default:
+		first = []string{"verb", "task_set", "task=" + t.name, "queues=" + d.one(values["total"]...)}
+		second = []string{"verb", "task_set", "task=" + t.name, fmt.Sprintf("queues=%d", n)}
 	}
-	return []string{"verb", "task_set", "task=" + task, "queues=" + total}
+	d.step(at, first...)
+	if d.maybe(60) {
+		d.step(at+d.seconds(0, 8), second...)
+	}
+}
+
+// otherNames draws the removal of a named queue, and that somebody adds it again; or the other way round.
+func (d *drawing) otherNames(t taskSpec) (first, second []string) {
+	queue := "queue=" + d.one(queueNames...)
+	first = []string{"verb", "queue_remove", "task=" + t.name, queue}
+	second = []string{"verb", "queue_add", "task=" + t.name, queue}
+	if d.maybe(25) {
+		return second, first
+	}
+	return first, second
+}
+
+// otherTotals draws a split or a merge of one of n queues, and what takes it back.
+func (d *drawing) otherTotals(t taskSpec, n int) (first, second []string) {
+	change := func(verb string, total int) []string {
+		return []string{"verb", verb, "task=" + t.name, "queue=" + d.one("?0", "?1"), fmt.Sprintf("total=%d", total)}
+	}
+	first = change("queue_split", n*(2+d.IntN(2)))
+	if divisor := 1 + d.IntN(n); n%divisor == 0 && d.maybe(40) {
+		first = change("queue_merge", divisor)
+	}
+	switch d.IntN(3) {
+	case 0:
+		return first, change("queue_merge", n)
+	case 1:
+		return first, change("queue_split", n)
+	}
+	return first, []string{"verb", "task_set", "task=" + t.name, fmt.Sprintf("queues=%d", n)}
+}
+
+// queues returns the number of queues of the task, unless they have names.
+func (s taskSpec) queues() (n int, numbered bool) {
+	for _, word := range s.words {
+		if value, found := strings.CutPrefix(word, "queues="); found {
+			n, err := strconv.Atoi(value)
+			return n, err == nil
+		}
+	}
+	return 0, false
 }
 
 // refused are the settings that some dealers contradict: no verb writes them for these, but an edit of the row does.
@@ -363,7 +420,7 @@ var stepKinds = []stepKind{
 		d.step(at, "out", t)
 		d.step(at+d.seconds(3, 60), "back", t)
 	}},
-	{"queues", 2, func(d *drawing, at time.Duration) { d.step(at, d.otherQueues(d.taskSpec().name)...) }},
+	{"queues", 4, func(d *drawing, at time.Duration) { d.otherQueues(at, d.taskSpec()) }},
 	{"submissions", 4, func(d *drawing, at time.Duration) {
 		key := d.one(values["key"]...)
 		for _, i := range d.Perm(len(d.h.tasks)) { // what runs after several tasks has a run when all of them have it
@@ -381,10 +438,10 @@ var stepKinds = []stepKind{
 		}
 	}},
 	{"edits", 2, func(d *drawing, at time.Duration) {
-		t := d.h.tasks[0].name
-		d.step(at, "edit", t, d.edit)
+		t := d.h.tasks[0]
+		d.step(at, "edit", t.name, d.edit)
 		if d.maybe(60) {
-			d.step(at+d.seconds(1, 30), d.otherQueues(t)...)
+			d.otherQueues(at+d.seconds(1, 30), t)
 		}
 	}},
 	{"verbs", 20, func(d *drawing, at time.Duration) {
@@ -398,10 +455,8 @@ var stepKinds = []stepKind{
 
 // unplayed are the verbs that no history has, with the reason.
 var unplayed = map[string]string{
-	"task delete":  "the oracle then has no items to expect",
-	"task apply":   "it writes what task set writes, from a file",
-	"queue add":    "the queues of all tasks are numbers",
-	"queue remove": "the queues of all tasks are numbers",
+	"task delete": "the oracle then has no items to expect",
+	"task apply":  "it writes what task set writes, from a file",
 }
 
 // values are values of arguments that name nothing.
@@ -411,7 +466,7 @@ var values = map[string][]string{
 	"overlap": {"SKIP", "WAIT"}, "misfire": {"ONE", "SKIP", "ALL"}, "from": {"2000-01-01T00:00:00Z"},
 	"to": {"2000-01-01T00:01:00Z"}, "same-work": {"true"}, "parallel": {"1", "2"}, "all": {"true"}, "attempts": {"1", "2"},
 	"reverse": {"true", "false"}, "labels": {"zone=x", "zone=y"},
-	"graph": {"true"}, "name": {"g1", "g2"},
+	"graph": {"true"}, "name": {"g1", "g2"}, "queue": queueNames, "parameter": {"p"},
 }
 
 // settings are assignments of the verb task set.
@@ -421,6 +476,18 @@ var settings = []string{
 	"splittable=false", "sleep_time_nodata=1s", "judge_dead_interval=20s", "judge_dead_interval=10s", "item_max_attempts=2",
 	"require=zone=x", "require=zone=y", "prefer=zone=x", "spread=zone", "balance=LOAD", "balance=QUEUES",
 	"on_dead=PASS", "on_dead=HOLD", "processor_type=NOTSLEEP", "processor_type=SLEEP",
+}
+
+// taskFor draws a task for a verb: one with named queues if the verb is about these.
+func (d *drawing) taskFor(v *verbs.Verb) (t taskSpec) {
+	named := v.Name == "queue add" || v.Name == "queue remove"
+	for range 10 {
+		t = d.taskSpec()
+		if _, numbered := t.queues(); !named || !numbered {
+			break
+		}
+	}
+	return t
 }
 
 // verb draws a call of a verb. Nil: it needs what the drawing does not know.
@@ -434,7 +501,7 @@ func (d *drawing) verb(v *verbs.Verb) []string {
 			setting = true
 			continue
 		case of == "task" || of == "run task":
-			words = append(words, a.Name+"="+d.taskSpec().name)
+			words = append(words, a.Name+"="+d.taskFor(v).name)
 			continue
 		case of == "trigger" && v.Name == "trigger apply":
 			words = append(words, a.Name+"="+d.one("t0", "extra"))

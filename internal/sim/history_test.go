@@ -20,7 +20,7 @@ import (
 //	retention 20s                             for how long the database keeps history
 //	others 1 5s                               processes m and so on, of another environment, and their retention
 //	task t0 Keyed Ordered intx queues=4 ...   what the dealer offers, how it writes, and the settings, with ~ for a space;
-//	                                          other: it is one of the other environment
+//	                                          other: it is one of the other environment; queues=[east,north]: names
 //	12s kill a                                a step; world.take has all of them
 type history struct {
 	seed      uint64
@@ -129,12 +129,6 @@ func (s taskSpec) task() (*task, error) {
 				return nil, err
 			}
 			t.takes = d
-		case name == "queues":
-			n, err := strconv.Atoi(value)
-			if err != nil {
-				return nil, err
-			}
-			t.settings.Queues = n
 		case isSetting:
 			if err := t.settings.Set(name, strings.ReplaceAll(value, "~", " ")); err != nil {
 				return nil, err

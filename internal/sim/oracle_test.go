@@ -39,10 +39,13 @@ import (
 //	late          a trigger waits for its next slot, and not for a later one
 //	shared        no two queues have an item in a data database at once
 //	told          somebody is told of a fault that lasts, by name (drill_test.go)
+//	divided       the numbered queues of a task have each item once
+//	waits         no change of the queues waits for ever
+//	wanted        the named queues are those that operators have added and not removed
 //	placed        the queues obey a rule that an operator has set at rest (place_test.go)
 //
-// "at once", "two owners", "by itself", "loss", "passed", "born" and "shared" hold at each moment, the others at the
-// end.
+// "at once", "two owners", "by itself", "loss", "passed", "born", "shared" and "divided" hold at each moment, the others
+// at the end.
 
 // oracle remembers what it has seen.
 type oracle struct {
@@ -67,7 +70,7 @@ func (o *oracle) sample() error {
 	if o.lossAt != o.w.lossAt { // nobody has noticed the loss yet (H8)
 		o.lossAt, o.owners = o.w.lossAt, map[string]string{}
 	}
-	for _, check := range []func() error{o.sampleOwners, o.sampleLoss, o.sampleCursors, o.sampleRuns, o.sampleShares} {
+	for _, check := range []func() error{o.sampleOwners, o.sampleLoss, o.sampleCursors, o.sampleRuns, o.sampleShares, o.sampleQueues} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -100,8 +103,8 @@ func (o *oracle) sampleCursors() error {
 		if !t.offers.Cursored || t.inRuns() {
 			continue
 		}
-		db, query := o.w.oracle.center.DB(), `SELECT queue_index || ' ' || queue_total, cursor_value FROM schedule_queue
-			WHERE task_type = ? AND cursor_value <> ''`
+		db, query := o.w.oracle.center.DB(), `SELECT COALESCE(queue_index || ' ' || queue_total, queue_id), cursor_value
+			FROM schedule_queue WHERE task_type = ? AND cursor_value <> ''`
 		if _, data := o.w.fileOf(t); data != "" { // the cursors are there
 			if _, err := o.undone(t); err != nil { // it notes which items have died
 				return err
@@ -120,15 +123,10 @@ func (o *oracle) sampleCursors() error {
 			return err
 		}
 		for part, cursor := range cursors {
-			index, total, _ := strings.Cut(part, " ")
 			for _, id := range undone {
-				by := number(id)
-				if t.offers.Ordered {
-					by %= 7
-				}
-				if by%number(total) == number(index) && number(id) <= number(cursor) {
-					o.w.breaks("passed: the cursor of queue %s of %s of %s is at %s, and item %s is neither done nor dead",
-						index, total, t.name, cursor, id)
+				if t.isOf(number(id), part) && number(id) <= number(cursor) {
+					o.w.breaks("passed: the cursor of queue %s of %s is at %s, and item %s is neither done nor dead",
+						part, t.name, cursor, id)
 				}
 			}
 		}
@@ -146,7 +144,7 @@ func sharedTrigger(event string) string {
 	return `CREATE TRIGGER sim_shared_` + event + ` AFTER ` + event + ` ON rota_fence WHEN NEW.division IS NOT NULL BEGIN
 		INSERT INTO sim_shared SELECT o.task_type, ` + partText("o") + ` || ' and ' || ` + partText("NEW") + `
 		FROM rota_fence o WHERE o.task_type = NEW.task_type AND o.own_sign = NEW.own_sign AND o.queue_id <> NEW.queue_id
-			AND o.division IS NOT NULL AND (o.division <> NEW.division OR NOT EXISTS (
+			AND o.division IS NOT NULL AND (o.division <> NEW.division OR NEW.queue_total > 0 AND NOT EXISTS (
 				SELECT 1 FROM json_each('[2,3,4,5,7,8,9,16,27,32]') -- none tells the parts apart if they share items
 				WHERE o.queue_total % value = 0 AND NEW.queue_total % value = 0
 					AND (o.queue_index - NEW.queue_index) % value <> 0));
@@ -360,6 +358,13 @@ func (o *oracle) lift() error {
 		if err != nil {
 			return err
 		}
+		missing, err := o.missing(t)
+		if err != nil {
+			return err
+		}
+		for _, name := range missing {
+			add(t.env, "queue_add", "task="+t.name, "queue="+name)
+		}
 	}
 	for _, undo := range [][3]string{
 		{"worker", "worker_resume", "worker="},
@@ -400,8 +405,12 @@ func (o *oracle) feed() error {
 
 // unrest says what is not at rest.
 func (o *oracle) unrest() (list []string, err error) {
-	if list, err = o.lateTriggers(); err != nil {
-		return nil, err
+	for _, look := range []func() ([]string, error){o.lateTriggers, o.unwanted} {
+		some, err := look()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, some...)
 	}
 	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	db := o.w.oracle.center.DB()
@@ -554,15 +563,32 @@ func (o *oracle) verdict() error {
 		if t == nil {
 			return
 		}
+		args, swept := []any{taskType, run}, ""
+		if t.named() {
+			done, err := o.doneIn(run)
+			if err != nil {
+				w.breaks("success: %v", err)
+			}
+			swept = ` AND ` + t.nameSQL() + ` IN (` + done + `)`
+		}
 		var left int
 		err := w.items(t).QueryRowContext(w.t.Context(), `SELECT COUNT(*) FROM sim_item i WHERE task = ? AND NOT EXISTS
-			(SELECT 1 FROM sim_swept s WHERE s.task = i.task AND s.run_id = ? AND s.id = i.id)`, taskType, run).Scan(&left)
+			(SELECT 1 FROM sim_swept s WHERE s.task = i.task AND s.run_id = ? AND s.id = i.id)`+swept, args...).Scan(&left)
 		if err != nil {
 			w.breaks("success: %v", err)
 		} else if left > 0 {
 			w.breaks("success: run %s of %s is SUCCESS, and has not done %d items", run, taskType, left)
 		}
 	})
+}
+
+// doneIn returns the named queues that a run has done, as a list of SQL: it leaves out those that were removed, and those
+// that were added later than it was opened.
+func (o *oracle) doneIn(run string) (list string, err error) {
+	var done []string
+	err = o.each(o.w.oracle.center.DB(), `SELECT queue_id, '' FROM schedule_run_queue WHERE run_id = ? AND state = 'DONE'`,
+		func(queue, _ string) { done = append(done, "'"+queue+"'") }, run)
+	return strings.Join(done, ", "), err
 }
 
 // effects checks how often and in which order the items of a task took effect.

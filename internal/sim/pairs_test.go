@@ -72,7 +72,10 @@ var common = []string{
 
 // optionOf returns the name of an option. The values of some settings are options of their own.
 func optionOf(word string) string {
-	name, _, _ := strings.Cut(word, "=")
+	name, value, _ := strings.Cut(word, "=")
+	if name == "queues" && strings.HasPrefix(value, "[") {
+		return "named queues"
+	}
 	if slices.Contains([]string{"mode", "processor_type", "balance", "on_dead"}, name) {
 		return word
 	}
@@ -83,7 +86,7 @@ func optionOf(word string) string {
 func allFeatures() []string {
 	list := []string{
 		"Keyed", "Paged", "Ordered", "Discarder", "Cursored", "SetSelector", "intx", "exec", "fence", "plain", "mode=RUN", "every", "after",
-		"database",
+		"database", "named queues",
 		"returns", "retention", "judge_dead_interval", "start", "kill", "leave", "stop", "link delay", "link lose", "link reply", "link abort",
 		"link cut", "clock", "clock, by days", "restore", "out", "down", "edit", "others", "other",
 		"retention of others", "item " + fateOnce, "item " + fatePoison, "item " + fateKiller,

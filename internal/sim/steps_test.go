@@ -197,7 +197,7 @@ func (w *world) restore() error {
 			w.undone[id] = true
 		}
 	}
-	return err
+	return errors.Join(err, w.wantNamed())
 }
 
 // done returns the items that have taken effect, as "task id".

@@ -55,6 +55,9 @@ func (w *world) operateIn(env string, words ...string) (said string, err error) 
 		return "refused: " + err.Error(), nil
 	}
 	done, err := change.Do(ctx, "sim")
+	if err == nil {
+		w.want(c.Operation())
+	}
 	return fmt.Sprint(done, err), nil
 }
 

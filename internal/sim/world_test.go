@@ -69,6 +69,7 @@ type world struct {
 	ops    map[string]*ops.Client // by environment
 	began  time.Time
 	undone map[string]bool // items whose effects the database has lost, as "task id"
+	wanted map[string]bool // named queues that operators want, as "task queue"
 
 	mu     sync.Mutex
 	rng    *rand.Rand
@@ -327,7 +328,8 @@ func newWorld(t *testing.T, h *history, rosterTemplate, dataTemplate string) *wo
 	t.Helper()
 	w := &world{
 		t: t, h: h, rng: rand.New(rand.NewPCG(h.seed, 2)), calls: map[*call]bool{}, tries: map[string]int{},
-		out: map[string]bool{}, hung: map[string]bool{}, undone: map[string]bool{}, began: time.Now(),
+		out: map[string]bool{}, hung: map[string]bool{}, undone: map[string]bool{}, wanted: map[string]bool{},
+		began: time.Now(),
 	}
 	clock.Store(0)
 	dir := memoryDir(t)
@@ -359,6 +361,9 @@ func newWorld(t *testing.T, h *history, rosterTemplate, dataTemplate string) *wo
 		t.Fatal(err)
 	}
 	w.ops = map[string]*ops.Client{"": ops.New(w.oracle.center), otherEnv: ops.New(other)}
+	if err := errors.Join(w.forgetCursors(), w.wantNamed()); err != nil {
+		t.Fatal(err)
+	}
 	return w
 }
 

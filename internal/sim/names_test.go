@@ -1,0 +1,183 @@
+package sim
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/dutyrota/rota/ops/verbs"
+)
+
+// queueNames are the names that queues may have. Each item of a task with named queues is of one of them, whether there
+// is such a queue or not.
+var queueNames = []string{"east", "north", "south", "west"}
+
+// named reports whether the queues of the task have names.
+func (t *task) named() bool { return len(t.settings.QueueNames) > 0 }
+
+// dividedBy is the column of an item by which the items are divided among the queues.
+func (t *task) dividedBy() string {
+	if t.offers.Ordered {
+		return "order_key"
+	}
+	return "id"
+}
+
+// isOf reports whether an item belongs to a queue: a name, or an index and a total.
+func (t *task) isOf(item int64, queue string) bool {
+	if t.offers.Ordered {
+		item %= 7
+	}
+	index, total, numbered := strings.Cut(queue, " ")
+	if numbered {
+		return item%number(total) == number(index)
+	}
+	return queueNames[item%int64(len(queueNames))] == queue
+}
+
+// nameSQL is an expression for the name of the queue to which an item belongs.
+func (t *task) nameSQL() string {
+	var cases strings.Builder
+	for i, name := range queueNames {
+		fmt.Fprintf(&cases, " WHEN %d THEN '%s'", i, name)
+	}
+	return fmt.Sprintf("CASE %s %% %d%s END", t.dividedBy(), len(queueNames), &cases)
+}
+
+// forgetCursors makes the items of a named queue count again when its row goes with its cursor: a queue of the name that
+// is added later reads its source from the beginning. The cursors of a data database stay.
+func (w *world) forgetCursors() error {
+	for _, t := range w.tasks {
+		if _, data := w.fileOf(t); !t.named() || !t.offers.Cursored || t.inRuns() || data != "" {
+			continue
+		}
+		_, err := w.oracle.center.DB().ExecContext(w.t.Context(), fmt.Sprintf(`CREATE TRIGGER sim_anew_%[1]s
+			AFTER DELETE ON schedule_queue WHEN OLD.task_type = '%[1]s' BEGIN
+				UPDATE sim_item SET effects = 0, turn = NULL WHERE task = '%[1]s' AND %[2]s = OLD.queue_id;
+			END`, t.name, t.nameSQL()))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// want notes what an operator has done to the named queues of a task.
+func (w *world) want(done verbs.Operation) {
+	switch o := done.(type) {
+	case verbs.AddQueue:
+		w.wanted[o.TaskType+" "+o.Queue] = true
+	case verbs.RemoveQueue:
+		delete(w.wanted, o.TaskType+" "+o.Queue)
+	}
+}
+
+// wantNamed notes which named queues the roster has, less those that are to be removed. A task without any gets those of
+// its settings.
+func (w *world) wantNamed() error {
+	clear(w.wanted)
+	for _, t := range w.tasks {
+		if !t.named() {
+			continue
+		}
+		there, err := w.queuesOf(t)
+		if err != nil {
+			return err
+		}
+		if len(there) == 0 {
+			there = t.settings.QueueNames
+		}
+		for _, name := range there {
+			w.wanted[t.name+" "+name] = true
+		}
+		err = eachRow(w.t.Context(), w.oracle.center.DB(), `SELECT key, value FROM schedule_task_running, json_each(queue_changes)
+			WHERE task_type = ?`, func(queue, _ string) { delete(w.wanted, t.name+" "+queue) }, t.name)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// queuesOf returns the queues of a task.
+func (w *world) queuesOf(t *task) (ids []string, err error) {
+	err = eachRow(w.t.Context(), w.oracle.center.DB(), `SELECT queue_id, '' FROM schedule_queue WHERE task_type = ?
+		ORDER BY queue_id`, func(id, _ string) { ids = append(ids, id) }, t.name)
+	return ids, err
+}
+
+// unwanted says which changes of queues wait, and where the named queues are others than operators want.
+func (o *oracle) unwanted() (list []string, err error) {
+	err = o.each(o.w.oracle.center.DB(), `SELECT task_type, queue_changes FROM schedule_task_running
+		WHERE queue_changes IS NOT NULL`, func(task, changes string) {
+		list = append(list, fmt.Sprintf("waits: the change %s of the queues of %s", changes, task))
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range o.w.tasks {
+		if !t.named() {
+			continue
+		}
+		there, err := o.w.queuesOf(t)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range queueNames {
+			if wanted := o.w.wanted[t.name+" "+name]; wanted != slices.Contains(there, name) {
+				list = append(list, fmt.Sprintf("wanted: %s has the queues %s, and an operator wants %s: %t", t.name, there, name, wanted))
+			}
+		}
+	}
+	return list, nil
+}
+
+// missing returns the named queues that a task does not have, once nothing waits.
+func (o *oracle) missing(t *task) (names []string, err error) {
+	if !t.named() {
+		return nil, nil
+	}
+	there, err := o.w.queuesOf(t)
+	if len(there) == 0 { // no process has defined the task
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(queueNames), func(name string) bool { return slices.Contains(there, name) }), err
+}
+
+// sampleQueues checks that the numbered queues of a task have each item once: their parts of the items are disjoint, and
+// together they are all.
+func (o *oracle) sampleQueues() error {
+	type queue struct {
+		division     string
+		index, total int64
+	}
+	tasks := map[string][]queue{}
+	err := o.each(o.w.oracle.center.DB(), `SELECT task_type || ' of ' || own_sign, queue_index || ' ' || queue_total || ' ' || division
+		FROM schedule_queue WHERE queue_total IS NOT NULL`, func(task, part string) {
+		words := strings.Fields(part)
+		tasks[task] = append(tasks[task], queue{words[2], number(words[0]), number(words[1])})
+	})
+	for task, queues := range tasks {
+		all := new(big.Rat)
+		for i, q := range queues {
+			all.Add(all, big.NewRat(1, q.total))
+			for _, other := range queues[:i] {
+				if q.division != other.division || (q.index-other.index)%divisor(q.total, other.total) == 0 {
+					o.w.breaks("divided: the queues of %s are %v, and two of them share items", task, queues)
+				}
+			}
+		}
+		if all.Cmp(big.NewRat(1, 1)) != 0 {
+			o.w.breaks("divided: the queues of %s are %v, which have not all items", task, queues)
+		}
+	}
+	return err
+}
+
+func divisor(a, b int64) int64 {
+	for b > 0 {
+		a, b = b, a%b
+	}
+	return a
+}
