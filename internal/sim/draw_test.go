@@ -207,6 +207,11 @@ func (d *drawing) queues() string {
 	if d.maybe(75) {
 		return fmt.Sprintf("queues=%d", 1+d.IntN(6))
 	}
+	return d.someNames()
+}
+
+// someNames draws some of the names of queues, at least one.
+func (d *drawing) someNames() string {
 	some := slices.Clone(queueNames)
 	d.Shuffle(len(some), func(i, k int) { some[i], some[k] = some[k], some[i] })
 	return "queues=[" + strings.Join(some[:1+d.IntN(len(some))], ",") + "]"
@@ -267,8 +272,11 @@ func (d *drawing) otherNames(t taskSpec) (first, second []string) {
 	queue := "queue=" + d.one(queueNames...)
 	first = []string{"verb", "queue_remove", "task=" + t.name, queue}
 	second = []string{"verb", "queue_add", "task=" + t.name, queue}
-	if d.maybe(25) {
+	switch d.IntN(5) {
+	case 0:
 		return second, first
+	case 1:
+		return []string{"verb", "task_set", "task=" + t.name, d.someNames()}, second
 	}
 	return first, second
 }
@@ -459,6 +467,19 @@ var unplayed = map[string]string{
 	"task apply":  "it writes what task set writes, from a file",
 }
 
+// unplayedFlags are the arguments of verbs that no history has, with the reason.
+var unplayedFlags = map[string]string{
+	"cron": atTimes, "time-zone": atTimes, "exclude": atTimes, "at": atTimes,
+	"error":        "it chooses items as match does",
+	"trace-parent": "workers pass it on",
+	"examined":     ofEarlier, "changed": ofEarlier, "item retry after": ofEarlier, "item drop after": ofEarlier,
+}
+
+const (
+	atTimes   = "a history lasts for some minutes"
+	ofEarlier = "it says how far an earlier call has come"
+)
+
 // values are values of arguments that name nothing.
 var values = map[string][]string{
 	"total": {"2", "3", "4", "6", "8"}, "weight": {"0", "1", "2", "3"}, "rate-per-second": {"2", "20"},
@@ -467,6 +488,10 @@ var values = map[string][]string{
 	"to": {"2000-01-01T00:01:00Z"}, "same-work": {"true"}, "parallel": {"1", "2"}, "all": {"true"}, "attempts": {"1", "2"},
 	"reverse": {"true", "false"}, "labels": {"zone=x", "zone=y"},
 	"graph": {"true"}, "name": {"g1", "g2"}, "queue": queueNames, "parameter": {"p"},
+	"force": {"true"}, "wait": {"2s", "10s"}, "rerun-failed": {"true"}, "no-dependants": {"true"}, "params": {"p"},
+	"not-before": {"5s", "40s"}, "deadline": {"10s", "60s"}, "start": {"15s"}, "end": {"60s"}, "max-fires": {"1", "3"},
+	"misfire-after": {"5s"}, "catchup-max": {"2"}, "jitter": {"2s"}, "state": {"RETRY", "STARTED", "DEAD"}, "match": {"1"},
+	"order-key": {"3"},
 }
 
 // settings are assignments of the verb task set.
@@ -476,6 +501,16 @@ var settings = []string{
 	"splittable=false", "sleep_time_nodata=1s", "judge_dead_interval=20s", "judge_dead_interval=10s", "item_max_attempts=2",
 	"require=zone=x", "require=zone=y", "prefer=zone=x", "spread=zone", "balance=LOAD", "balance=QUEUES",
 	"on_dead=PASS", "on_dead=HOLD", "processor_type=NOTSLEEP", "processor_type=SLEEP",
+}
+
+// setting draws an assignment of the verb task set. words name the task.
+func (d *drawing) setting(words []string) string {
+	for _, t := range d.h.tasks {
+		if _, numbered := t.queues(); !numbered && slices.Contains(words, "task="+t.name) && d.maybe(20) {
+			return d.someNames()
+		}
+	}
+	return d.one(settings...)
 }
 
 // taskFor draws a task for a verb: one with named queues if the verb is about these.
@@ -509,12 +544,16 @@ func (d *drawing) verb(v *verbs.Verb) []string {
 		case strings.HasSuffix(of, "run") && d.maybe(25): // it stands for the newest run of the task, or for all
 			words = append(words, a.Name+"="+d.taskSpec().name)
 			continue
-		case of != "" && of != "choice" && (a.Required() || d.maybe(40)):
-			words = append(words, fmt.Sprintf("%s=?%d", a.Name, d.IntN(8)))
+		case a.Name == "all" && strings.Contains(strings.Join(words, " "), " key="):
+			continue // the choice is all or some
+		case of != "" && of != "choice":
+			if a.Required() || d.maybe(40) {
+				words = append(words, fmt.Sprintf("%s=?%d", a.Name, d.IntN(8)))
+			}
 			continue
 		}
 		list := values[a.Name]
-		wanted := a.Required() || slices.Contains([]string{"total", "from", "to", "every", "same-work", "all"}, a.Name)
+		wanted := a.Required() || slices.Contains([]string{"total", "from", "to", "every", "same-work", "all", "wait"}, a.Name)
 		switch {
 		case list == nil && a.Required():
 			return nil
@@ -523,7 +562,7 @@ func (d *drawing) verb(v *verbs.Verb) []string {
 		}
 	}
 	if setting {
-		words = append(words, d.one(settings...))
+		words = append(words, d.setting(words))
 	}
 	return words
 }

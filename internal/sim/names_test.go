@@ -10,8 +10,8 @@ import (
 )
 
 // queueNames are the names that queues may have. Each item of a task with named queues is of one of them, whether there
-// is such a queue or not.
-var queueNames = []string{"east", "north", "south", "west"}
+// is such a queue or not. A change of all numbered queues stands under the name all in the lock row (N1).
+var queueNames = []string{"all", "east", "north", "west"}
 
 // named reports whether the queues of the task have names.
 func (t *task) named() bool { return len(t.settings.QueueNames) > 0 }
@@ -63,41 +63,52 @@ func (w *world) forgetCursors() error {
 	return nil
 }
 
-// want notes what an operator has done to the named queues of a task.
-func (w *world) want(done verbs.Operation) {
-	switch o := done.(type) {
+// want notes what an operator has done to the named queues of a task, or has tried to do.
+func (w *world) want(tried verbs.Operation, failed error) error {
+	switch o := tried.(type) {
 	case verbs.AddQueue:
-		w.wanted[o.TaskType+" "+o.Queue] = true
+		if failed == nil {
+			w.wanted[o.TaskType+" "+o.Queue] = true
+		}
 	case verbs.RemoveQueue:
-		delete(w.wanted, o.TaskType+" "+o.Queue)
+		if failed == nil {
+			w.wanted[o.TaskType+" "+o.Queue] = false
+		}
+	case verbs.SetTask:
+		if o.Settings["queues"] != "" { // it may have done a part
+			return w.wantWhatIsOf(w.taskNamed(o.TaskType))
+		}
 	}
+	return nil
 }
 
-// wantNamed notes which named queues the roster has, less those that are to be removed. A task without any gets those of
-// its settings.
-func (w *world) wantNamed() error {
-	clear(w.wanted)
+// wantWhatIs notes which named queues each task has in the roster, less those that are to be removed. A task without any
+// gets those of its settings.
+func (w *world) wantWhatIs() error {
 	for _, t := range w.tasks {
-		if !t.named() {
-			continue
-		}
-		there, err := w.queuesOf(t)
-		if err != nil {
-			return err
-		}
-		if len(there) == 0 {
-			there = t.settings.QueueNames
-		}
-		for _, name := range there {
-			w.wanted[t.name+" "+name] = true
-		}
-		err = eachRow(w.t.Context(), w.oracle.center.DB(), `SELECT key, value FROM schedule_task_running, json_each(queue_changes)
-			WHERE task_type = ?`, func(queue, _ string) { delete(w.wanted, t.name+" "+queue) }, t.name)
-		if err != nil {
+		if err := w.wantWhatIsOf(t); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (w *world) wantWhatIsOf(t *task) error {
+	if !t.named() {
+		return nil
+	}
+	there, err := w.queuesOf(t)
+	if err != nil {
+		return err
+	}
+	if len(there) == 0 {
+		there = t.settings.QueueNames
+	}
+	for _, name := range queueNames {
+		w.wanted[t.name+" "+name] = slices.Contains(there, name)
+	}
+	return eachRow(w.t.Context(), w.oracle.center.DB(), `SELECT key, value FROM schedule_task_running, json_each(queue_changes)
+		WHERE task_type = ?`, func(queue, _ string) { w.wanted[t.name+" "+queue] = false }, t.name)
 }
 
 // queuesOf returns the queues of a task.

@@ -76,7 +76,7 @@ func (w *world) losesCursors(words []string) (bool, error) {
 		divides := slices.ContainsFunc(words, func(word string) bool {
 			return strings.HasPrefix(word, "queues=") || strings.HasPrefix(word, "total=")
 		})
-		if data == "" || !t.offers.Cursored || t.inRuns() || !divides || !slices.Contains(words, "task="+t.name) {
+		if data == "" || t.named() || !t.offers.Cursored || t.inRuns() || !divides || !slices.Contains(words, "task="+t.name) {
 			continue
 		}
 		var servers int
@@ -197,7 +197,7 @@ func (w *world) restore() error {
 			w.undone[id] = true
 		}
 	}
-	return errors.Join(err, w.wantNamed())
+	return errors.Join(err, w.wantWhatIs())
 }
 
 // done returns the items that have taken effect, as "task id".

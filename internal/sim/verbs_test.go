@@ -54,11 +54,20 @@ func (w *world) operateIn(env string, words ...string) (said string, err error) 
 	if err != nil {
 		return "refused: " + err.Error(), nil
 	}
-	done, err := change.Do(ctx, "sim")
-	if err == nil {
-		w.want(c.Operation())
+	if o, ok := c.Operation().(verbs.DrainServers); ok && o.Force {
+		w.force(o.Servers)
 	}
-	return fmt.Sprint(done, err), nil
+	done, err := change.Do(ctx, "sim")
+	return fmt.Sprint(done, err), w.want(c.Operation(), err)
+}
+
+// force notes which servers lose their queues although they may still work them.
+func (w *world) force(servers []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, uuid := range servers {
+		w.forced[uuid] = true
+	}
 }
 
 func argument(v *verbs.Verb, name string) (verbs.Arg, error) {

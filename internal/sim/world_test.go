@@ -77,6 +77,7 @@ type world struct {
 	tries  map[string]int
 	out    map[string]bool // tasks whose calls fail
 	hung   map[string]bool // tasks whose calls do not end
+	forced map[string]bool // servers whose queues somebody has moved by force
 	edits  []func() error  // undo what a person has written into the settings
 	lossAt time.Time       // when the database last fell back
 	trace  []string
@@ -152,7 +153,7 @@ func (w *world) isHung(t *task) bool {
 
 // enter notes the begin of a call. No other process may execute one of its items: each trusts that it owns the queue.
 // A process that stands still, or has been killed, is not executing. A careless call whose context has ended trusts
-// nothing any more.
+// nothing any more. Where somebody has drained a server by force, it and the next owner may work the same items.
 func (w *world) enter(ctx context.Context, p *process, t *task, b center.Batch, items []item) *call {
 	c := &call{ctx: ctx, p: p, task: t, batch: b}
 	for _, i := range items {
@@ -164,7 +165,7 @@ func (w *world) enter(ctx context.Context, p *process, t *task, b center.Batch, 
 		if other.task != t || other.p == p || !other.p.alive.Load() || other.batch.Run != b.Run || other.p.link.isStopped() {
 			continue
 		}
-		if t.writes == "exec" && other.ctx.Err() != nil {
+		if t.writes == "exec" && other.ctx.Err() != nil || w.forced[b.Server] || w.forced[other.batch.Server] {
 			continue
 		}
 		for _, id := range c.items {
@@ -329,7 +330,8 @@ func newWorld(t *testing.T, h *history, rosterTemplate, dataTemplate string) *wo
 	w := &world{
 		t: t, h: h, rng: rand.New(rand.NewPCG(h.seed, 2)), calls: map[*call]bool{}, tries: map[string]int{},
 		out: map[string]bool{}, hung: map[string]bool{}, undone: map[string]bool{}, wanted: map[string]bool{},
-		began: time.Now(),
+		forced: map[string]bool{},
+		began:  time.Now(),
 	}
 	clock.Store(0)
 	dir := memoryDir(t)
@@ -361,7 +363,7 @@ func newWorld(t *testing.T, h *history, rosterTemplate, dataTemplate string) *wo
 		t.Fatal(err)
 	}
 	w.ops = map[string]*ops.Client{"": ops.New(w.oracle.center), otherEnv: ops.New(other)}
-	if err := errors.Join(w.forgetCursors(), w.wantNamed()); err != nil {
+	if err := errors.Join(w.forgetCursors(), w.wantWhatIs()); err != nil {
 		t.Fatal(err)
 	}
 	return w
