@@ -113,11 +113,11 @@ func testSuit(t *testing.T, c *center.Center) {
 		r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), nil, roster.Reservation{}))
 		r.must(r.set("queues", "3"))
 	})
-	t.Run("N3 no setting is written that a server rejects", func(t *testing.T) {
+	t.Run("N3 no setting is written that a server of any environment rejects", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.must(r.registerOffering("A", "", processor.Capabilities{Keyed: true, Cursored: true}))
 		r.must(r.registerOffering("B", "", processor.Capabilities{}))
-		r.exec("UPDATE schedule_server SET own_sign = 'elsewhere' WHERE uuid = '%s'", r.uuid("B"))
+		r.exec("UPDATE schedule_server SET own_sign = 'elsewhere' WHERE uuid = '%s'", r.uuid("A"))
 		r.wantNamed("processor_type", r.set("processor_type", "NOTSLEEP"), "A", "must be SLEEP for a dealer that is Cursored")
 		r.must(r.set("processor_type", "SLEEP"))
 		r.wantNamed("mode", r.set("mode", "RUN"), "A", "takes effect when the worker starts again")
