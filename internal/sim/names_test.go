@@ -156,34 +156,50 @@ func (o *oracle) missing(t *task) (names []string, err error) {
 	return slices.DeleteFunc(slices.Clone(queueNames), func(name string) bool { return slices.Contains(there, name) }), err
 }
 
-// sampleQueues checks that the numbered queues of a task have each item once: their parts of the items are disjoint, and
-// together they are all.
+// sampleQueues checks that all queues of a task are of one division, and that numbered ones have each item once: their
+// parts of the items are disjoint, and together they are all.
 func (o *oracle) sampleQueues() error {
-	type queue struct {
-		division     string
-		index, total int64
-	}
-	tasks := map[string][]queue{}
-	err := o.each(o.w.oracle.center.DB(), `SELECT task_type || ' of ' || own_sign, queue_index || ' ' || queue_total || ' ' || division
-		FROM schedule_queue WHERE queue_total IS NOT NULL`, func(task, part string) {
-		words := strings.Fields(part)
-		tasks[task] = append(tasks[task], queue{words[2], number(words[0]), number(words[1])})
+	tasks := map[string][]part{}
+	err := o.each(o.w.oracle.center.DB(), `SELECT task_type || ' of ' || own_sign,
+		division || ' ' || queue_index || ' ' || COALESCE(queue_total, 0) FROM schedule_queue`, func(task, text string) {
+		words := strings.Fields(text)
+		tasks[task] = append(tasks[task], part{words[0], number(words[1]), number(words[2])})
 	})
-	for task, queues := range tasks {
-		all := new(big.Rat)
-		for i, q := range queues {
-			all.Add(all, big.NewRat(1, q.total))
-			for _, other := range queues[:i] {
-				if q.division != other.division || (q.index-other.index)%divisor(q.total, other.total) == 0 {
-					o.w.breaks("divided: the queues of %s are %v, and two of them share items", task, queues)
-				}
-			}
-		}
-		if all.Cmp(big.NewRat(1, 1)) != 0 {
-			o.w.breaks("divided: the queues of %s are %v, which have not all items", task, queues)
+	for task, parts := range tasks {
+		if why := wrong(parts); why != "" {
+			o.w.breaks("divided: the queues of %s are %v: %s", task, parts, why)
 		}
 	}
 	return err
+}
+
+// part is what a queue has of the items. A named queue has the total 0.
+type part struct {
+	division     string
+	index, total int64
+}
+
+// wrong says what is wrong with the division of the items among queues.
+func wrong(parts []part) string {
+	all := new(big.Rat)
+	for i, p := range parts {
+		if p.division != parts[0].division {
+			return "they are of two divisions"
+		}
+		if p.total == 0 {
+			continue
+		}
+		all.Add(all, big.NewRat(1, p.total))
+		for _, other := range parts[:i] {
+			if (p.index-other.index)%divisor(p.total, other.total) == 0 {
+				return "two of them share items"
+			}
+		}
+	}
+	if parts[0].total > 0 && all.Cmp(big.NewRat(1, 1)) != 0 {
+		return "they do not have all items"
+	}
+	return ""
 }
 
 func divisor(a, b int64) int64 {

@@ -19,6 +19,7 @@ import (
 //
 //	at once       no item is executed by two processes at the same time (world.enter)
 //	two owners    an epoch has one owner, until the database has lost history
+//	epoch         the epochs of a queue rise, also when it was removed and is added again, until history is lost
 //	twice         a fenced item takes effect once
 //	order         the items of an order key take effect in their order, until the database has lost effects
 //	never         every item is done, or is dead with a record
@@ -39,18 +40,19 @@ import (
 //	late          a trigger waits for its next slot, and not for a later one
 //	shared        no two queues have an item in a data database at once
 //	told          somebody is told of a fault that lasts, by name (drill_test.go)
-//	divided       the numbered queues of a task have each item once
+//	divided       the numbered queues of a task have each item once, and all queues are of one division
 //	waits         no change of the queues waits for ever
 //	wanted        the named queues are those that operators have added and not removed
 //	placed        the queues obey a rule that an operator has set at rest (place_test.go)
 //
-// "at once", "two owners", "by itself", "loss", "passed", "born", "shared" and "divided" hold at each moment, the others
+// "at once", "two owners", "epoch", "by itself", "loss", "passed", "born", "shared" and "divided" hold at each moment, the others
 // at the end.
 
 // oracle remembers what it has seen.
 type oracle struct {
 	w      *world
 	owners map[string]string // by queue and epoch
+	epochs map[string]int64  // the highest of each queue
 	runs   map[string]bool   // that it has seen
 	fired  map[string]bool   // slots that have a run
 	fires  map[string]int64  // how many, by trigger
@@ -60,7 +62,7 @@ type oracle struct {
 
 func newOracle(w *world) *oracle {
 	return &oracle{
-		w: w, owners: map[string]string{}, runs: map[string]bool{}, fired: map[string]bool{}, fires: map[string]int64{},
+		w: w, owners: map[string]string{}, epochs: map[string]int64{}, runs: map[string]bool{}, fired: map[string]bool{}, fires: map[string]int64{},
 		died: map[string]bool{},
 	}
 }
@@ -68,7 +70,7 @@ func newOracle(w *world) *oracle {
 // sample checks what holds at each moment.
 func (o *oracle) sample() error {
 	if o.lossAt != o.w.lossAt { // nobody has noticed the loss yet (H8)
-		o.lossAt, o.owners = o.w.lossAt, map[string]string{}
+		o.lossAt, o.owners, o.epochs = o.w.lossAt, map[string]string{}, map[string]int64{}
 	}
 	for _, check := range []func() error{o.sampleOwners, o.sampleLoss, o.sampleCursors, o.sampleRuns, o.sampleShares, o.sampleQueues} {
 		if err := check(); err != nil {
@@ -79,12 +81,20 @@ func (o *oracle) sample() error {
 }
 
 func (o *oracle) sampleOwners() error {
-	return o.each(o.w.oracle.center.DB(), `SELECT task_type || ' ' || queue_id || ' of ' || division || ', epoch ' || epoch, cur_server
-		FROM schedule_queue WHERE cur_server IS NOT NULL`, func(epoch, owner string) {
-		if before, known := o.owners[epoch]; known && before != owner {
-			o.w.breaks("two owners: queue %s had the owner %s and now has %s", epoch, before, owner)
+	return o.each(o.w.oracle.center.DB(), `SELECT task_type || ' ' || queue_id || ' of ' || own_sign,
+			epoch || ' ' || COALESCE(cur_server, '') FROM schedule_queue`, func(queue, text string) {
+		epoch, owner, _ := strings.Cut(text, " ")
+		if highest := o.epochs[queue]; number(epoch) < highest {
+			o.w.breaks("epoch: queue %s has the epoch %s, and had %d", queue, epoch, highest)
 		}
-		o.owners[epoch] = owner
+		o.epochs[queue] = number(epoch)
+		if owner == "" {
+			return
+		}
+		if before, known := o.owners[queue+" "+epoch]; known && before != owner {
+			o.w.breaks("two owners: queue %s, epoch %s, had the owner %s and now has %s", queue, epoch, before, owner)
+		}
+		o.owners[queue+" "+epoch] = owner
 	})
 }
 
