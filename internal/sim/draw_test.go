@@ -490,8 +490,8 @@ var values = map[string][]string{
 	"graph": {"true"}, "name": {"g1", "g2"}, "queue": queueNames, "parameter": {"p"},
 	"force": {"true"}, "wait": {"2s", "10s"}, "rerun-failed": {"true"}, "no-dependants": {"true"}, "params": {"p"},
 	"not-before": {"5s", "40s"}, "deadline": {"10s", "60s"}, "start": {"15s"}, "end": {"60s"}, "max-fires": {"1", "3"},
-	"misfire-after": {"5s"}, "catchup-max": {"2"}, "jitter": {"2s"}, "state": {"RETRY", "STARTED", "DEAD"}, "match": {"1"},
-	"order-key": {"3"},
+	"misfire-after": {"5s"}, "catchup-max": {"2"}, "jitter": {"2s"}, "state": {"RETRY", "STARTED", "DEAD"},
+	"match": {"1"}, "order-key": {"3"},
 }
 
 // settings are assignments of the verb task set.
@@ -553,7 +553,8 @@ func (d *drawing) verb(v *verbs.Verb) []string {
 			continue
 		}
 		list := values[a.Name]
-		wanted := a.Required() || slices.Contains([]string{"total", "from", "to", "every", "same-work", "all", "wait"}, a.Name)
+		always := []string{"total", "from", "to", "every", "same-work", "all", "wait"}
+		wanted := a.Required() || slices.Contains(always, a.Name)
 		switch {
 		case list == nil && a.Required():
 			return nil

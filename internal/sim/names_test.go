@@ -45,8 +45,8 @@ func (t *task) nameSQL() string {
 	return fmt.Sprintf("CASE %s %% %d%s END", t.dividedBy(), len(queueNames), &cases)
 }
 
-// forgetCursors makes the items of a named queue count again when its row goes with its cursor: a queue of the name that
-// is added later reads its source from the beginning. The cursors of a data database stay.
+// forgetCursors makes the items of a named queue count again when its row goes with its cursor: a queue of the name
+// that is added later reads its source from the beginning. The cursors of a data database stay.
 func (w *world) forgetCursors() error {
 	for _, t := range w.tasks {
 		if _, data := w.fileOf(t); !t.named() || !t.offers.Cursored || t.inRuns() || data != "" {
@@ -82,8 +82,8 @@ func (w *world) want(tried verbs.Operation, failed error) error {
 	return nil
 }
 
-// wantWhatIs notes which named queues each task has in the roster, less those that are to be removed. A task without any
-// gets those of its settings.
+// wantWhatIs notes which named queues each task has in the roster, less those that are to be removed. A task without
+// any gets those of its settings.
 func (w *world) wantWhatIs() error {
 	for _, t := range w.tasks {
 		if err := w.wantWhatIsOf(t); err != nil {
@@ -107,8 +107,9 @@ func (w *world) wantWhatIsOf(t *task) error {
 	for _, name := range queueNames {
 		w.wanted[t.name+" "+name] = slices.Contains(there, name)
 	}
-	return eachRow(w.t.Context(), w.oracle.center.DB(), `SELECT key, value FROM schedule_task_running, json_each(queue_changes)
-		WHERE task_type = ?`, func(queue, _ string) { w.wanted[t.name+" "+queue] = false }, t.name)
+	return eachRow(w.t.Context(), w.oracle.center.DB(), `SELECT key, value
+		FROM schedule_task_running, json_each(queue_changes) WHERE task_type = ?`,
+		func(queue, _ string) { w.wanted[t.name+" "+queue] = false }, t.name)
 }
 
 // queuesOf returns the queues of a task.
@@ -137,7 +138,8 @@ func (o *oracle) unwanted() (list []string, err error) {
 		}
 		for _, name := range queueNames {
 			if wanted := o.w.wanted[t.name+" "+name]; wanted != slices.Contains(there, name) {
-				list = append(list, fmt.Sprintf("wanted: %s has the queues %s, and an operator wants %s: %t", t.name, there, name, wanted))
+				list = append(list, fmt.Sprintf("wanted: %s has the queues %s, and an operator wants %s: %t",
+					t.name, there, name, wanted))
 			}
 		}
 	}
@@ -153,7 +155,28 @@ func (o *oracle) missing(t *task) (names []string, err error) {
 	if len(there) == 0 { // no process has defined the task
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(queueNames), func(name string) bool { return slices.Contains(there, name) }), err
+	is := func(name string) bool { return slices.Contains(there, name) }
+	return slices.DeleteFunc(slices.Clone(queueNames), is), err
+}
+
+// sampleFree checks that a queue stays without an owner from when its owner has given it up until its change is made or
+// withdrawn, which raises partition_version (N1).
+func (o *oracle) sampleFree() error {
+	free := map[string]string{}
+	err := o.each(o.w.oracle.center.DB(), `SELECT task_type || ' ' || queue_id || ' of ' || own_sign,
+			partition_version || ' ' || COALESCE(cur_server, '')
+		FROM schedule_task_running JOIN schedule_queue q USING (task_type, own_sign) JOIN json_each(queue_changes) c
+		ON c.key = 'all' AND c.type = 'integer' OR c.key = queue_id AND (c.value = 'remove' OR c.value < q.queue_total)`,
+		func(queue, text string) {
+			version, owner, _ := strings.Cut(text, " ")
+			if owner == "" {
+				free[queue] = version
+			} else if o.free[queue] == version {
+				o.w.breaks("free: queue %s waits for its change, had no owner, and now has %s", queue, owner)
+			}
+		})
+	o.free = free
+	return err
 }
 
 // sampleQueues checks that all queues of a task are of one division, and that numbered ones have each item once: their
@@ -161,7 +184,8 @@ func (o *oracle) missing(t *task) (names []string, err error) {
 func (o *oracle) sampleQueues() error {
 	tasks := map[string][]part{}
 	err := o.each(o.w.oracle.center.DB(), `SELECT task_type || ' of ' || own_sign,
-		division || ' ' || queue_index || ' ' || COALESCE(queue_total, 0) FROM schedule_queue`, func(task, text string) {
+		division || ' ' || queue_index || ' ' || COALESCE(queue_total, 0)
+		FROM schedule_queue`, func(task, text string) {
 		words := strings.Fields(text)
 		tasks[task] = append(tasks[task], part{words[0], number(words[1]), number(words[2])})
 	})

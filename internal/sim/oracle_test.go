@@ -18,6 +18,7 @@ import (
 // The rules, by the words with which a broken one is reported:
 //
 //	at once       no item is executed by two processes at the same time (world.enter)
+//	owned         while a process executes a batch, it owns the queue under the epoch of the batch, until history is lost
 //	two owners    an epoch has one owner, until the database has lost history
 //	epoch         the epochs of a queue rise, also when it was removed and is added again, until history is lost
 //	twice         a fenced item takes effect once
@@ -40,19 +41,21 @@ import (
 //	late          a trigger waits for its next slot, and not for a later one
 //	shared        no two queues have an item in a data database at once
 //	told          somebody is told of a fault that lasts, by name (drill_test.go)
+//	free          a queue that waits for its change and has no owner gets none
 //	divided       the numbered queues of a task have each item once, and all queues are of one division
 //	waits         no change of the queues waits for ever
 //	wanted        the named queues are those that operators have added and not removed
 //	placed        the queues obey a rule that an operator has set at rest (place_test.go)
 //
-// "at once", "two owners", "epoch", "by itself", "loss", "passed", "born", "shared" and "divided" hold at each moment, the others
-// at the end.
+// "at once", "owned", "two owners", "epoch", "by itself", "loss", "passed", "born", "shared", "divided" and "free" hold
+// at each moment, the others at the end.
 
 // oracle remembers what it has seen.
 type oracle struct {
 	w      *world
 	owners map[string]string // by queue and epoch
 	epochs map[string]int64  // the highest of each queue
+	free   map[string]string // partition_version when the queue was seen to wait for its change without an owner
 	runs   map[string]bool   // that it has seen
 	fired  map[string]bool   // slots that have a run
 	fires  map[string]int64  // how many, by trigger
@@ -62,8 +65,8 @@ type oracle struct {
 
 func newOracle(w *world) *oracle {
 	return &oracle{
-		w: w, owners: map[string]string{}, epochs: map[string]int64{}, runs: map[string]bool{}, fired: map[string]bool{}, fires: map[string]int64{},
-		died: map[string]bool{},
+		w: w, owners: map[string]string{}, epochs: map[string]int64{}, runs: map[string]bool{},
+		fired: map[string]bool{}, fires: map[string]int64{}, died: map[string]bool{},
 	}
 }
 
@@ -71,8 +74,12 @@ func newOracle(w *world) *oracle {
 func (o *oracle) sample() error {
 	if o.lossAt != o.w.lossAt { // nobody has noticed the loss yet (H8)
 		o.lossAt, o.owners, o.epochs = o.w.lossAt, map[string]string{}, map[string]int64{}
+		clear(o.free)
 	}
-	for _, check := range []func() error{o.sampleOwners, o.sampleLoss, o.sampleCursors, o.sampleRuns, o.sampleShares, o.sampleQueues} {
+	for _, check := range []func() error{
+		o.sampleOwners, o.sampleLoss, o.sampleCursors, o.sampleRuns, o.sampleShares, o.sampleQueues,
+		o.sampleFree, o.sampleCalls,
+	} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -96,6 +103,26 @@ func (o *oracle) sampleOwners() error {
 		}
 		o.owners[queue+" "+epoch] = owner
 	})
+}
+
+// sampleCalls reads who owns the queues, and looks at the calls that are under way before and afterwards. So a queue is
+// given away only when nothing of it is in flight.
+func (o *oracle) sampleCalls() error {
+	if !o.lossAt.IsZero() {
+		return nil
+	}
+	before, owners := o.w.trusting(), map[string]string{}
+	err := o.each(o.w.oracle.center.DB(), `SELECT task_type || ' ' || own_sign || ' ' || queue_id,
+		COALESCE(cur_server, 'nobody') || ' under epoch ' || epoch FROM schedule_queue`,
+		func(queue, owner string) { owners[queue] = owner })
+	for c, trusts := range o.w.trusting() {
+		b := c.batch
+		queue := fmt.Sprint(b.TaskType, " ", signOf(c.task.env), " ", b.Queue.ID)
+		if want := fmt.Sprint(b.Server, " under epoch ", b.Queue.Epoch); err == nil && before[c] && trusts && owners[queue] != want {
+			o.w.breaks("owned: %s executes items %v of %s as %s, and its owner is %q", c.p.name, c.items, queue, want, owners[queue])
+		}
+	}
+	return err
 }
 
 func (o *oracle) sampleLoss() error {
@@ -583,7 +610,8 @@ func (o *oracle) verdict() error {
 		}
 		var left int
 		err := w.items(t).QueryRowContext(w.t.Context(), `SELECT COUNT(*) FROM sim_item i WHERE task = ? AND NOT EXISTS
-			(SELECT 1 FROM sim_swept s WHERE s.task = i.task AND s.run_id = ? AND s.id = i.id)`+swept, args...).Scan(&left)
+			(SELECT 1 FROM sim_swept s WHERE s.task = i.task AND s.run_id = ? AND s.id = i.id)`+swept, args...).
+			Scan(&left)
 		if err != nil {
 			w.breaks("success: %v", err)
 		} else if left > 0 {
@@ -592,12 +620,12 @@ func (o *oracle) verdict() error {
 	})
 }
 
-// doneIn returns the named queues that a run has done, as a list of SQL: it leaves out those that were removed, and those
-// that were added later than it was opened.
+// doneIn returns the named queues that a run has done, as a list of SQL: it leaves out those that were removed, and
+// those that were added later than it was opened.
 func (o *oracle) doneIn(run string) (list string, err error) {
 	var done []string
-	err = o.each(o.w.oracle.center.DB(), `SELECT queue_id, '' FROM schedule_run_queue WHERE run_id = ? AND state = 'DONE'`,
-		func(queue, _ string) { done = append(done, "'"+queue+"'") }, run)
+	err = o.each(o.w.oracle.center.DB(), `SELECT queue_id, '' FROM schedule_run_queue
+		WHERE run_id = ? AND state = 'DONE'`, func(queue, _ string) { done = append(done, "'"+queue+"'") }, run)
 	return strings.Join(done, ", "), err
 }
 

@@ -76,7 +76,8 @@ func (w *world) losesCursors(words []string) (bool, error) {
 		divides := slices.ContainsFunc(words, func(word string) bool {
 			return strings.HasPrefix(word, "queues=") || strings.HasPrefix(word, "total=")
 		})
-		if data == "" || t.named() || !t.offers.Cursored || t.inRuns() || !divides || !slices.Contains(words, "task="+t.name) {
+		keeps := data != "" && !t.named() && t.offers.Cursored && !t.inRuns()
+		if !keeps || !divides || !slices.Contains(words, "task="+t.name) {
 			continue
 		}
 		var servers int

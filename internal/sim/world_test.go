@@ -179,6 +179,17 @@ func (w *world) enter(ctx context.Context, p *process, t *task, b center.Batch, 
 	return c
 }
 
+// trusting returns the calls under way whose processes trust that they own the queues.
+func (w *world) trusting() map[*call]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	calls := map[*call]bool{}
+	for c := range w.calls {
+		calls[c] = c.p.alive.Load() && !c.p.link.isStopped() && c.ctx.Err() == nil && !w.forced[c.batch.Server]
+	}
+	return calls
+}
+
 func (w *world) exit(c *call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
