@@ -134,3 +134,23 @@ func BenchmarkBigRoster(b *testing.B) {
 		})
 	}
 }
+
+// L3: a plan of many changes holds the lock row for a part of them at a time, and the others follow.
+func TestPlanOfManyChangesIsWrittenInParts(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		c := centertest.Open(t, url, center.Options{})
+		const queues = 12_000
+		centertest.Define(t, c, "settle", center.Settings{Queues: queues})
+		_, err := c.Roster().Register(t.Context(), roster.ServerInfo{UUID: "a", TaskType: "settle", JudgeDeadInterval: 24 * time.Hour})
+		must(t, err)
+		for n, want := range []int64{10_000, queues, queues} {
+			done, err := c.Roster().Planner("settle", "a").Rebalance(t.Context(), roster.RebalanceOptions{})
+			must(t, err)
+			tasks, err := ops.New(c).Tasks().List(t.Context(), "settle")
+			must(t, err)
+			if tasks[0].Owned != want || done.Planned != (n < 2) {
+				t.Errorf("plan %d: %d queues with an owner (planned: %t), want %d", n+1, tasks[0].Owned, done.Planned, want)
+			}
+		}
+	})
+}

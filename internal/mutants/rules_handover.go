@@ -520,8 +520,8 @@ var handoverMutants = []mutant{
 	},
 	{
 		"N1", "doctor advises a number that does not withdraw the barrier",
-		"pendingChanges", "queues: %d\", queues)",
-		"queues: %d\", len(r.queues))",
+		"pendingChanges", "queues=%d\", queues)",
+		"queues=%d\", len(r.queues))",
 		"TestConformance/.*/N3_requests",
 	},
 }

@@ -21,6 +21,18 @@ var lockMutants = []mutant{
 		"TestConformanceWithSkewedClocks",
 	},
 	{
+		"L3", "a plan of many changes holds the lock row until all are written",
+		"write", "len(changes) > mostChanges",
+		"len(changes) > 10*mostChanges",
+		"TestPlanOfManyChangesIsWrittenInParts",
+	},
+	{
+		"L3", "nobody plans what a plan has left",
+		"record", "return p.l.membershipChanged(ctx)",
+		"return nil",
+		"TestPlanOfManyChangesIsWrittenInParts",
+	},
+	{
 		"L3", "a server that has just sent a heartbeat is expired",
 		"lockServerRows", "if seen := read[b.UUID]; seen.IsZero() || seen.Equal(b.At) {",
 		"if seen := read[b.UUID]; seen.IsZero() || true {",

@@ -170,6 +170,7 @@ type planning struct {
 	held    heldQueues // queues whose changes are not written now, because other transactions hold their rows
 	result  plan.Result
 	again   bool // the plan is due again, even if all of it is written
+	more    bool // the changes are more than one transaction writes: another plan is due at once
 
 	written []plan.Change
 	skipped []plan.Change // because other transactions hold their rows
@@ -235,9 +236,17 @@ func (p *planning) plan(context.Context) error {
 	return nil
 }
 
+// mostChanges is how many changes one plan writes, so that it holds the lock row for two seconds at most (L3). What is
+// left is planned anew, as where rows were locked (L5). A server that leaves gives up everything at once.
+const mostChanges = 10_000
+
 // write writes the moves of queues, and their events.
 func (p *planning) write(ctx context.Context) (err error) {
-	p.written, p.skipped, err = writePlan(ctx, p.l, p.held.without(p.result.Changes))
+	changes := p.held.without(p.result.Changes)
+	if p.more = len(changes) > mostChanges && p.leaving == ""; p.more {
+		changes = changes[:mostChanges]
+	}
+	p.written, p.skipped, err = writePlan(ctx, p.l, changes)
 	if err != nil {
 		return err
 	}
@@ -249,7 +258,7 @@ func (p *planning) write(ctx context.Context) (err error) {
 }
 
 // record writes the plan's versions and the changes that it skipped to the lock row. A plan that skipped changes is due
-// again after skipRetryInterval, for all servers together (L5).
+// again after skipRetryInterval, for all servers together (L5), and one with more changes than it could write at once.
 func (p *planning) record(ctx context.Context) error {
 	v := &p.l.versions
 	v.planned, v.planDue = v.membership, false
@@ -261,8 +270,12 @@ func (p *planning) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.l.setLockRow(ctx, `planned_version = ?, plan_version = ?, skipped = ?, last_assign_time = {now},
+	err = p.l.setLockRow(ctx, `planned_version = ?, plan_version = ?, skipped = ?, last_assign_time = {now},
 		last_assign_server = ?`, v.planned, v.plan, list, p.actor)
+	if err != nil || !p.more {
+		return err
+	}
+	return p.l.membershipChanged(ctx)
 }
 
 func (p *planning) before(ctx context.Context) error {
