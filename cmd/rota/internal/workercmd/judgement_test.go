@@ -95,7 +95,7 @@ var unseen = map[string]string{
 	"CRASHES":       inRows, "RUN_OVERDUE": inRows, "RUN_STALLED": inRows, "SLOT_MISSED": inRows, "SLOT_SKIPPED": inRows, "TRIGGER_ERROR": inRows, "HISTORY_LOST": inRows,
 	"KILLER": "it is over at once", "TRIGGER_LATE": "a worker that sees it fires the trigger",
 	"LATE_REPLIES": "the link to the database must be slow; manager.TestWorkerWhoseRepliesComeLate has it", "REFUSED": "the process that sees it ends",
-	"NO_HINTS": "SQLite has no hints", "UNHINTED": "likewise; processor.TestUnhintedItemsRaiseAnAlert has it", "FENCE_WAIT": "SQLite has one transaction at a time", "UNREACHABLE": "a data database must be away",
+	"NO_HINTS": "what a worker cannot read is an outage of SQLite, too", "UNHINTED": "engine.TestUnhintedItemsRaiseAnAlert has it", "FENCE_WAIT": "SQLite has one transaction at a time", "UNREACHABLE": "a data database must be away",
 }
 
 // inRows is the reason of kinds that only rows can have without hours or a crash.
