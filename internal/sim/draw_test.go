@@ -153,7 +153,7 @@ var optional = []string{
 	"processor_type=NOTSLEEP", "max_in_flight=4", "max_queues_per_server=3", "max_servers=2", "queue_max_in_flight=1",
 	"queue_rate_per_second=5", "rate_per_second=20", "count_in_outage=true", "on_dead=PASS", "batch_timeout=5s",
 	"splittable=true", "splittable=true", "max_recoveries=2", "failing_after=3", "sleep_time_interval=1s", "drain_timeout=10s",
-	"takes=3s", "stall_after=20s", "peeks", "counts", "counts", "balance=LOAD", "require=zone=x",
+	"takes=3s", "stall_after=20s", "peeks", "hinted=true", "hinted=true", "counts", "counts", "balance=LOAD", "require=zone=x",
 	"prefer=zone=y", "spread=zone", "permit_run_start_time=0/20~*~*~*~*~?",
 	"permit_run_end_time=10/20~*~*~*~*~?",
 }

@@ -225,7 +225,7 @@ func (w *world) addItems(args []string) error {
 	if len(args) > 2 {
 		fate = args[2]
 	}
-	return w.inItems(t, func(exec func(string, ...any) error) error {
+	err = w.inItems(t, func(exec func(string, ...any) error) error {
 		for k := range n {
 			last := fateFine
 			if k == n-1 {
@@ -239,6 +239,10 @@ func (w *world) addItems(args []string) error {
 		}
 		return nil
 	})
+	if err == nil { // a hint that is lost costs half a minute
+		_ = w.oracle.center.Wake(w.t.Context(), t.name)
+	}
+	return err
 }
 
 func (w *world) taskNamed(name string) *task {
