@@ -57,7 +57,7 @@ var (
 	Unhinted = kind("UNHINTED", "alerts", Note, Told,
 		"items come without a hint although the setting hinted says that each has one, so that they wait for up to 30 s",
 		"let each program that adds items call Center.Wake after its commit, or: rota task set {task} hinted=false")
-	Outage = kind("OUTAGE", "alerts", Note, Watched,
+	Outage = kind("OUTAGE", "alerts", Problem, Watched,
 		"items fail and nothing succeeds, so that a worker only samples them; where FAILING does not say so",
 		"correct what the error says; the log of the worker has more")
 	Backlog = kind("BACKLOG", "alerts", Note, Watched,

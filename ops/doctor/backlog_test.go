@@ -57,6 +57,30 @@ func TestDiagnoseReportsBacklog(t *testing.T) {
 	})
 }
 
+// One outage is one finding: neither the last error nor the backlog is another one.
+func TestDiagnoseReportsAnOutageOnce(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		ctx, c := t.Context(), centertest.Served(t, url)
+		must(t, ops.New(c).Queues().SaveBacklogs(ctx, "settle", []ops.QueueBacklog{
+			{QueueID: "0", Epoch: 9, Items: 5, Trend: ops.BacklogGrowing}, {QueueID: "1", Epoch: 9, Items: 5, Oldest: time.Now(), Trend: ops.BacklogStuck},
+		}))
+		centertest.Exec(t, c, "UPDATE schedule_server SET last_error = 'no route to host', last_error_at = heartbeat_time")
+		if got := hintsOf(t, c, condition.LastError); len(got) != 1 {
+			t.Fatalf("%d findings of the last error before the alert, want one", len(got))
+		}
+		for _, server := range []string{centertest.Web1, centertest.Web2} {
+			_, err := c.Roster().Alert(ctx, condition.Condition{Kind: condition.Outage.Name, TaskType: "settle", Server: server, Text: "no route to host"}, time.Hour)
+			must(t, err)
+		}
+		found, err := doctor.Diagnose(ctx, ops.New(c), "settle")
+		must(t, err)
+		names := doctor.Judgement{Findings: found}.Of("settle")
+		if problems, notes := names.Names(condition.Problem), names.Names(condition.Note); len(problems) != 1 || problems[0] != condition.Outage.Name || len(notes) > 0 {
+			t.Errorf("problems %q and notes %q, want one %s", problems, notes, condition.Outage.Name)
+		}
+	})
+}
+
 // Counts that an autoscaler does not use any more are a finding.
 func TestDiagnoseReportsOldCounts(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {

@@ -362,12 +362,10 @@ func (d queueCheck) backlog(r rosterRows, settings center.Settings) {
 		}
 		return fmt.Sprintf("%s (%s)", escape.Name(q.QueueID), wholeSeconds(*q.BacklogAge))
 	}))
-	// FAILING or STALLED says why an owner does no items. The counts of a queue that no live server owns are too old to
-	// tell.
+	// The counts of a queue that no live server owns are too old to tell.
 	explained := map[string]bool{}
 	for _, s := range r.servers {
-		_, hangs := stalled(s, settings.StallAfter)
-		explained[s.UUID] = hangs || failing(s)
+		explained[s.UUID] = r.explained(s, settings.StallAfter)
 	}
 	withTrend := func(trend string) []string {
 		return r.eachQueue(func(q ops.QueueRecord) string {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
@@ -104,6 +105,19 @@ func stalled(s ops.ServerRecord, after time.Duration) (age time.Duration, hangs 
 	}
 	age = s.Now.Sub(*s.OldestInFlight).Truncate(time.Second)
 	return age, age >= after
+}
+
+// explained reports whether FAILING, STALLED or OUTAGE says why a server does no items.
+func (r rosterRows) explained(s ops.ServerRecord, stallAfter time.Duration) bool {
+	_, hangs := stalled(s, stallAfter)
+	return hangs || failing(s) || r.outage(s)
+}
+
+// outage reports whether a server has raised the alert OUTAGE, which lasts and has its last error.
+func (r rosterRows) outage(s ops.ServerRecord) bool {
+	return slices.ContainsFunc(r.alerts, func(e ops.EventRecord) bool {
+		return *e.Alert == condition.Outage.Name && e.FromServer != nil && *e.FromServer == s.UUID
+	})
 }
 
 // failingServer reports whether the calls of a server do nothing but fail.

@@ -232,10 +232,10 @@ const (
 	freshError = 10 * time.Minute
 )
 
-// errors reports the last errors of servers, each kind once. failing reports the error of a failing server.
+// errors reports the last errors of servers, each kind once. FAILING and OUTAGE have the error of their server.
 func (d serverCheck) errors(r rosterRows) {
 	list := r.byError(func(s ops.ServerRecord) bool {
-		return s.LastError != "" && !failing(s) && (s.LastErrorAge == nil || errorAge(s) < freshError.Seconds())
+		return s.LastError != "" && !failing(s) && !r.outage(s) && (s.LastErrorAge == nil || errorAge(s) < freshError.Seconds())
 	})
 	slices.SortFunc(list, func(a, b sameError) int {
 		return cmp.Or(len(b.servers)-len(a.servers), strings.Compare(a.kind, b.kind))

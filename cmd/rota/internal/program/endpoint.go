@@ -127,7 +127,9 @@ func (h *HTTP) call(ctx context.Context, b *Batch, item Item) error {
 	select {
 	case h.each.free <- struct{}{}:
 		defer func() { <-h.each.free }()
-	case <-ctx.Done(): // the row has not failed
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil { // perhaps the end of the time has made a place free; the row has not failed
 		return processor.Busy(time.Second, errors.New("not called: the time of the batch was over"))
 	}
 	const limit = 64 << 10 // of a text that is only shown

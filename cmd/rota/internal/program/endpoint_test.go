@@ -218,6 +218,13 @@ func TestRowThatHangs(t *testing.T) {
 	if tooMany.Load() > 0 {
 		t.Errorf("%d calls came while %d others were in the endpoint", tooMany.Load(), most)
 	}
+	over, end := context.WithDeadline(t.Context(), time.Now())
+	defer end()
+	for i, text := range outcomes(over, t, h, rowsOf(rows...)) { // the end of the time frees places
+		if text != "not called: the time of the batch was over (retry after 1s)" {
+			t.Errorf("row %d after the time of the batch: %s", i, text)
+		}
+	}
 	h.each.free = make(chan struct{}) // no row has its turn
 	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
