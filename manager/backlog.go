@@ -196,7 +196,9 @@ func (m *backlogMeter) count(ctx context.Context, s processor.Selection) {
 		w = &backlogWindow{epoch: s.Queue.Epoch}
 		m.windows[s.Queue.ID] = w
 	}
-	w.forgetBefore(m.proc.Stats().FailingSince)
+	if !m.proc.Stats().FailingSince.IsZero() {
+		w.counts = nil // of an outage: they say nothing about what comes after it, and FAILING says what is so
+	}
 	w.add(backlogCount{at: time.Now(), Backlog: b, worked: m.proc.Worked(s.Queue.ID)})
 	jitter := 0.9 + 0.2*rand.Float64() //nolint:gosec // it only spreads the load
 	w.due = began.Add(time.Duration(float64(backlogInterval) * jitter))
@@ -395,12 +397,6 @@ func (w *backlogWindow) add(c backlogCount) {
 		w.counts = append(w.counts[:0], w.counts[1:]...)
 	}
 	w.counts = append(w.counts, c)
-}
-
-// forgetBefore drops the counts of before since, when the dealer began to do nothing but fail. How fast the backlog
-// became less until then says nothing about when it will be done.
-func (w *backlogWindow) forgetBefore(since time.Time) {
-	w.counts = slices.DeleteFunc(w.counts, func(c backlogCount) bool { return c.at.Before(since) })
 }
 
 func (w *backlogWindow) last() backlogCount { return w.counts[len(w.counts)-1] }

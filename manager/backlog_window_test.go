@@ -57,23 +57,6 @@ func TestBacklogTrend(t *testing.T) {
 	}
 }
 
-// While the dealer does nothing but fail, what the backlog became less before says nothing.
-func TestBacklogTrendBeginsAnewWithFailures(t *testing.T) {
-	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var w backlogWindow
-	for i, want := range []string{"", "", "DRAINING", "", "", "STUCK"} {
-		now := at.Add(time.Duration(i) * time.Minute)
-		if i >= 3 {
-			w.forgetBefore(at.Add(150 * time.Second))
-		}
-		w.add(backlogCount{at: now, Backlog: processor.Backlog{Items: max(7, int64(10-i)), Oldest: at}})
-		rate, _ := w.rates()
-		if got := w.trend(); got != want || i > 3 && *rate != 0 {
-			t.Errorf("count %d: %q by %v, want %q", i, got, rate, want)
-		}
-	}
-}
-
 // The demand is the part of the time in which calls were in flight, and more if the backlog grows.
 func TestBacklogDemand(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
