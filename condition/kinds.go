@@ -30,7 +30,8 @@ var (
 		`read the logs of the workers that have died, and "rota item list {task}": an item may end its process`)
 	Killer = kind("KILLER", "items", Problem, Each,
 		"an item is DEAD, because the process ended while it executed the item alone",
-		"rota item list {task} --state DEAD; then rota item retry {task} ITEM or rota item drop {task} ITEM")
+		"rota item list {task} --state DEAD; then rota item retry {task} ITEM, or, when no select returns it any more, "+
+			"rota item drop {task} ITEM")
 	Unserved = kind("UNSERVED", "workers", Problem, Watched,
 		"a task type has queues and no live worker; a worker of another one raises the alert",
 		"start a worker: your program, or rota worker -c rota.yaml")
@@ -181,8 +182,8 @@ var (
 		"a queue was requested long ago", "")
 	DeadItems = kind("DEAD_ITEMS", "items", Problem, Silent,
 		"items have failed for good",
-		"rota item list {task} --state DEAD; then rota item retry {task} --all --state DEAD, or rota item drop {task} "+
-			"ITEM")
+		"rota item list {task} --state DEAD; then rota item retry {task} --all --state DEAD, or, when no select returns "+
+			"it any more, rota item drop {task} ITEM")
 	RetryItems = kind("RETRY_ITEMS", "items", Note, Silent,
 		"items have failed and are retried",
 		"rota item list {task}")

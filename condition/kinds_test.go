@@ -44,7 +44,7 @@ func TestGap(t *testing.T) {
 func TestNew(t *testing.T) {
 	t.Parallel()
 	c := condition.New(condition.DeadItems, "settle", "7 items", "")
-	if want := "rota item list settle --state DEAD; then rota item retry settle --all --state DEAD, or rota item drop settle ITEM"; c.Hint != want || c.Status != condition.Problem || c.Check != "items" {
+	if want := "rota item list settle --state DEAD; then rota item retry settle --all --state DEAD, or, when no select returns it any more, rota item drop settle ITEM"; c.Hint != want || c.Status != condition.Problem || c.Check != "items" {
 		t.Errorf("%+v, want a problem of the check items with the hint %q", c, want)
 	}
 	if c := condition.New(condition.DeadItems, "settle", "7 items", "wait").Noted(); c.Hint != "wait" || c.Status != condition.Note {
