@@ -31,7 +31,7 @@ func TestDoctor(t *testing.T) {
 		stdout, stderr, code := s.try("doctor -o json")
 		var findings []map[string]string
 		s.must(json.Unmarshal([]byte(stdout), &findings))
-		if code != 1 || stderr != "rota: doctor found 3 problems\n" {
+		if code != 1 || stderr != "rota: doctor found 2 problems\n" {
 			t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
 		}
 		last := findings[len(findings)-1]

@@ -39,6 +39,11 @@ func (r rosterRows) eachQueue(say func(ops.QueueRecord) string) (list []string) 
 // eligible reports whether there is an eligible server.
 func (r rosterRows) eligible() bool { return slices.ContainsFunc(r.servers, ops.ServerRecord.Eligible) }
 
+// silent reports whether all servers are overdue.
+func (r rosterRows) silent() bool {
+	return !slices.ContainsFunc(r.servers, func(s ops.ServerRecord) bool { return !s.Overdue })
+}
+
 // mayOwn reports whether a server may own queues with the pin (P14).
 func (r rosterRows) mayOwn(pin plan.Selector) bool {
 	return slices.ContainsFunc(r.servers, func(s ops.ServerRecord) bool {

@@ -30,7 +30,7 @@ func (d serverCheck) availability(r rosterRows) {
 		d.add(condition.NeverServed, "no worker has ever served it in own_sign %s", d.c.OwnSign())
 	case len(r.servers) == 0:
 		d.add(condition.Unserved, "no worker is registered%s", r.lastExpired())
-	case !r.eligible():
+	case !r.eligible() && !r.silent(): // overdue reports workers of which all are silent
 		d.add(condition.NoEligible, "no worker may take queues: all are paused, draining or silent")
 	}
 	for _, s := range r.servers {
