@@ -170,7 +170,8 @@ func (o *oracle) explained(f condition.Condition) bool {
 	case condition.DeadItems.Name, condition.Killer.Name:
 		return has(`SELECT COUNT(*) FROM schedule_failed_item WHERE state = 'DEAD'`)
 	case condition.RunFailed.Name:
-		return has(`SELECT COUNT(*) FROM schedule_run WHERE state IN ('FAILED', 'DEPENDENT_FAILED')`)
+		return has(`SELECT COUNT(*) FROM schedule_run WHERE state IN ('FAILED', 'DEPENDENT_FAILED')
+			OR state = 'CANCELLED' AND failed_at IS NOT NULL`) // a rerun that was cancelled has not done the work
 	case condition.SlotMissed.Name, condition.SlotSkipped.Name: // the oracle has paused the triggers
 		return has(`SELECT COUNT(*) FROM schedule_trigger WHERE missed + skipped > 0`)
 	case condition.HistoryLost.Name:

@@ -19,6 +19,7 @@ import (
 //
 //	at once       no item is executed by two processes at the same time (world.enter)
 //	owned         while a process executes a batch, it owns the queue under the epoch of the batch, until history is lost
+//	              (world.exit)
 //	two owners    an epoch has one owner, until the database has lost history
 //	epoch         the epochs of a queue rise, also when it was removed and is added again, until history is lost
 //	twice         a fenced item takes effect once
@@ -78,7 +79,7 @@ func (o *oracle) sample() error {
 	}
 	for _, check := range []func() error{
 		o.sampleOwners, o.sampleLoss, o.sampleCursors, o.sampleRuns, o.sampleShares, o.sampleQueues,
-		o.sampleFree, o.sampleCalls,
+		o.sampleFree,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -103,26 +104,6 @@ func (o *oracle) sampleOwners() error {
 		}
 		o.owners[queue+" "+epoch] = owner
 	})
-}
-
-// sampleCalls reads who owns the queues, and looks at the calls that are under way before and afterwards. So a queue is
-// given away only when nothing of it is in flight.
-func (o *oracle) sampleCalls() error {
-	if !o.lossAt.IsZero() {
-		return nil
-	}
-	before, owners := o.w.trusting(), map[string]string{}
-	err := o.each(o.w.oracle.center.DB(), `SELECT task_type || ' ' || own_sign || ' ' || queue_id,
-		COALESCE(cur_server, 'nobody') || ' under epoch ' || epoch FROM schedule_queue`,
-		func(queue, owner string) { owners[queue] = owner })
-	for c, trusts := range o.w.trusting() {
-		b := c.batch
-		queue := fmt.Sprint(b.TaskType, " ", signOf(c.task.env), " ", b.Queue.ID)
-		if want := fmt.Sprint(b.Server, " under epoch ", b.Queue.Epoch); err == nil && before[c] && trusts && owners[queue] != want {
-			o.w.breaks("owned: %s executes items %v of %s as %s, and its owner is %q", c.p.name, c.items, queue, want, owners[queue])
-		}
-	}
-	return err
 }
 
 func (o *oracle) sampleLoss() error {

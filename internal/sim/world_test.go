@@ -179,21 +179,39 @@ func (w *world) enter(ctx context.Context, p *process, t *task, b center.Batch, 
 	return c
 }
 
-// trusting returns the calls under way whose processes trust that they own the queues.
-func (w *world) trusting() map[*call]bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	calls := map[*call]bool{}
-	for c := range w.calls {
-		calls[c] = c.p.alive.Load() && !c.p.link.isStopped() && c.ctx.Err() == nil && !w.forced[c.batch.Server]
-	}
-	return calls
-}
-
+// exit notes the end of a call, and checks that its queue was given to nobody meanwhile.
 func (w *world) exit(c *call) {
+	if w.trusts(c) {
+		if owner, err := w.ownerOf(c); err == nil && owner != c.owner() && w.trusts(c) {
+			w.breaks("owned: %s executes items %v of %s of queue %s as %s, and its owner is %s", c.p.name, c.items, c.task.name,
+				c.batch.Queue.ID, c.owner(), owner)
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.calls, c)
+}
+
+// trusts reports whether the process of a call trusts that it owns the queue, and history that it does.
+func (w *world) trusts(c *call) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return c.p.alive.Load() && !c.p.link.isStopped() && c.ctx.Err() == nil && !w.forced[c.batch.Server] && w.lossAt.IsZero()
+}
+
+// owner is the owner of a queue while a call executes its items.
+func (c *call) owner() string {
+	return fmt.Sprint(c.batch.Server, " under epoch ", c.batch.Queue.Epoch)
+}
+
+// ownerOf reads who owns the queue of a call. Its row may be gone.
+func (w *world) ownerOf(c *call) (owner string, err error) {
+	owner = "nobody"
+	err = eachRow(w.t.Context(), w.oracle.center.DB(), `SELECT COALESCE(cur_server, 'nobody'), epoch FROM schedule_queue
+		WHERE task_type = ? AND own_sign = ? AND queue_id = ?`,
+		func(server, epoch string) { owner = server + " under epoch " + epoch },
+		c.task.name, signOf(c.task.env), c.batch.Queue.ID)
+	return owner, err
 }
 
 // start starts a process.
