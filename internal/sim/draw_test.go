@@ -152,7 +152,7 @@ var optional = []string{
 	"thread_number=1", "thread_number=3", "fetch_number=5", "fetch_number=20", "execute_number=3", "execute_number=10",
 	"processor_type=NOTSLEEP", "max_in_flight=4", "max_queues_per_server=3", "max_servers=2", "queue_max_in_flight=1",
 	"queue_rate_per_second=5", "rate_per_second=20", "count_in_outage=true", "on_dead=PASS", "batch_timeout=5s",
-	"splittable=true", "splittable=true", "max_recoveries=2", "failing_after=3", "sleep_time_interval=1s", "drain_timeout=10s",
+	"splittable=true", "max_recoveries=2", "failing_after=3", "sleep_time_interval=1s", "drain_timeout=10s",
 	"takes=3s", "stall_after=20s", "peeks", "hinted=true", "hinted=true", "counts", "counts", "balance=LOAD", "require=zone=x",
 	"prefer=zone=y", "spread=zone", "permit_run_start_time=0/20~*~*~*~*~?",
 	"permit_run_end_time=10/20~*~*~*~*~?",
@@ -189,6 +189,12 @@ func (d *drawing) task(name string, runs int) taskSpec {
 			words = append(words, "database="+dataName(d.IntN(d.h.data)))
 		}
 		seen := map[string]bool{}
+		if d.kinds["queues"] && d.maybe(60) {
+			words, seen["splittable"] = append(words, "splittable=true"), true
+		}
+		if d.kinds["queues"] && d.maybe(40) { // so that items are in flight when the queues change
+			words, seen["takes"] = append(words, d.one("takes=1s", "takes=3s")), true
+		}
 		for range d.IntN(6) {
 			word := optional[d.IntN(len(optional))]
 			if name, _, _ := strings.Cut(word, "="); !seen[name] {
@@ -513,16 +519,25 @@ func (d *drawing) setting(words []string) string {
 	return d.one(settings...)
 }
 
-// taskFor draws a task for a verb: one with named queues if the verb is about these.
-func (d *drawing) taskFor(v *verbs.Verb) (t taskSpec) {
-	named := v.Name == "queue add" || v.Name == "queue remove"
-	for range 10 {
-		t = d.taskSpec()
-		if _, numbered := t.queues(); !named || !numbered {
-			break
-		}
+// taskFor draws a task for a verb: one whose queues the verb can change, if there is one.
+func (d *drawing) taskFor(v *verbs.Verb) taskSpec {
+	suited := slices.DeleteFunc(slices.Clone(d.h.tasks), func(t taskSpec) bool { return !t.suits(v) })
+	if len(suited) == 0 {
+		return d.taskSpec()
 	}
-	return t
+	return suited[d.IntN(len(suited))]
+}
+
+// suits reports whether the task has the kind of queues that a verb changes.
+func (s taskSpec) suits(v *verbs.Verb) bool {
+	_, numbered := s.queues()
+	switch v.Name {
+	case "queue add", "queue remove":
+		return !numbered
+	case "queue split", "queue merge":
+		return numbered && slices.Contains(s.words, "splittable=true")
+	}
+	return true
 }
 
 // verb draws a call of a verb. Nil: it needs what the drawing does not know.
