@@ -95,7 +95,7 @@ func (c *Center) readHints(ctx context.Context, hinted func() []string, changed 
 			changed(nil)
 		}
 		for name, version := range versions {
-			if before, known := seen[name]; seen != nil && !(known && before == version) {
+			if before, known := seen[name]; seen != nil && (!known || before != version) {
 				receive(Hint{OwnSign: c.ownSign, TaskType: name})
 			}
 		}

@@ -12,8 +12,8 @@ import (
 )
 
 // Set sets the named setting to what a text means, which is as in SettingRecord.Text: "2s", "0.5", "any of extract,
-// load FINISHED". Lists may be as in rota.yaml, too: "[extract, load: FINISHED]". An empty text means the default, and a 0
-// that would mean it is an error. Settings.Validate checks the value.
+// load FINISHED". Lists may be as in rota.yaml, too: "[extract, load: FINISHED]". An empty text means the default, and
+// a 0 that would mean it is an error. Settings.Validate checks the value.
 func (s *Settings) Set(name, text string) (err error) {
 	text = strings.TrimSpace(text)
 	if name == "queues" {

@@ -133,7 +133,8 @@ func (p Problem) hint() string {
 		return "the next success of the trigger ends this, or " + ackAll +
 			"; misfire of the trigger decides what late slots do"
 	case condition.SlotSkipped.Name:
-		return "rota run list " + human.ShellWord(p.TaskType) + " shows the open run; overlap WAIT of the trigger lets one slot wait;" +
+		return "rota run list " + human.ShellWord(p.TaskType) +
+			" shows the open run; overlap WAIT of the trigger lets one slot wait;" +
 			" the next slot that fires ends this, or " + ackAll
 	case condition.TriggerLate.Name:
 		return "start a worker: rota worker -c rota.yaml; a live worker logs why it cannot tick"

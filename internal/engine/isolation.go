@@ -126,9 +126,10 @@ func (i *isolation) begin(b *batch) (err error) {
 	return nil
 }
 
-// end lets another item of the process be executed alone. It removes the record of an item that was cancelled, or whose failure counts as no attempt, as long as this server
-// may still own the queue. Another outcome has replaced or deleted the record, except in a sweep, which keeps its
-// failed items with the run. An item that has failed before its Discard was cancelled has the record of its death.
+// end lets another item of the process be executed alone. It removes the record of an item that was cancelled, or
+// whose failure counts as no attempt, as long as this server may still own the queue. Another outcome has replaced or
+// deleted the record, except in a sweep, which keeps its failed items with the run. An item that has failed before its
+// Discard was cancelled has the record of its death.
 func (i *isolation) end(b *batch) {
 	if i.held {
 		defer func() { <-b.env.Alone }()

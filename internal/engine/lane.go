@@ -41,8 +41,8 @@ func (l *lane) selectable() bool { return !l.sweepEnded() && !l.grant.draining }
 func (l *lane) sweepEnded() bool { return l.sweep != nil && l.sweep.Ended() }
 
 // idle reports whether the lane may be selected: it has no select in flight, no page, and no batches in flight. In
-// NOTSLEEP it may have batches in flight, unless it is serial, or its sweep has found nothing: an empty select proves the
-// end of a sweep only when nothing is in flight.
+// NOTSLEEP it may have batches in flight, unless it is serial, or its sweep has found nothing: an empty select proves
+// the end of a sweep only when nothing is in flight.
 func (l *lane) idle(notSleep bool) bool {
 	waits := l.batches > 0 && (!notSleep || l.serial || l.sweep != nil && l.sweep.idles)
 	return !l.selecting && l.page == nil && !waits

@@ -93,7 +93,8 @@ func (l *lane) full(s *Settings) bool {
 
 // offerLocked makes the page of a lane ready, if a batch of it may start.
 func (s *scheduler) offerLocked(l *lane) {
-	if l.page.startable() && !l.full(s.settings) && !(l.serial && l.batches > 0) {
+	waits := l.serial && l.batches > 0 || l.full(s.settings)
+	if l.page.startable() && !waits {
 		s.ready.add(l)
 	}
 }

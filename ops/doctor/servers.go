@@ -235,7 +235,8 @@ const (
 // errors reports the last errors of servers, each kind once. FAILING and OUTAGE have the error of their server.
 func (d serverCheck) errors(r rosterRows) {
 	list := r.byError(func(s ops.ServerRecord) bool {
-		return s.LastError != "" && !failing(s) && !r.outage(s) && (s.LastErrorAge == nil || errorAge(s) < freshError.Seconds())
+		fresh := s.LastErrorAge == nil || errorAge(s) < freshError.Seconds()
+		return s.LastError != "" && !failing(s) && !r.outage(s) && fresh
 	})
 	slices.SortFunc(list, func(a, b sameError) int {
 		return cmp.Or(len(b.servers)-len(a.servers), strings.Compare(a.kind, b.kind))

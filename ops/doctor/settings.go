@@ -62,9 +62,9 @@ func (d rosterCheck) givenSettings(ctx context.Context, r rosterRows, row center
 }
 
 // DiagnoseFile compares the settings that the file at path states for task types with those of the database, which are
-// in force. It returns a note for each task type that differs. It leaves out a task type that it cannot compare, because
-// the worker and Tasks.Compare report invalid settings, and one of which a worker states the same as the file, because
-// Diagnose reports that with what differs.
+// in force. It returns a note for each task type that differs. It leaves out a task type that it cannot compare,
+// because the worker and Tasks.Compare report invalid settings, and one of which a worker states the same as the file,
+// because Diagnose reports that with what differs.
 func DiagnoseFile(
 	ctx context.Context, c *ops.Client, path string, tasks []ops.TaskSettings,
 ) (findings []condition.Condition) {

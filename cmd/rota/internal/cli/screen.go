@@ -60,7 +60,8 @@ var meanings = map[string]string{
 	"FAILED": bad, "DEPENDENT_FAILED": bad, "ERROR": bad,
 	"MOVING": transient, "STANDBY": transient, "PAUSED": transient, "DRAINING": transient, "LEAVING": transient,
 	"REMOVING": transient, "RESIZING": transient, "RETRY": transient, "NOTE": transient,
-	"OVERDUE": bad, "FAILING": bad, "UNSERVED": bad, "ORPHAN": bad, "UNASSIGNED": bad, "DEAD": bad, "PROBLEM": bad, "EXPIRED": bad,
+	"OVERDUE": bad, "FAILING": bad, "UNSERVED": bad, "ORPHAN": bad, "UNASSIGNED": bad, "DEAD": bad,
+	"PROBLEM": bad, "EXPIRED": bad,
 	"FENCED": bad, "FORCED": bad, "ALERT": bad, "UNREACHABLE": bad, "FENCE_WAIT": transient,
 }
 

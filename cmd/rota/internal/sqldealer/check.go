@@ -8,8 +8,9 @@ import (
 )
 
 // Check asks the database of the dealer, and no other one, whether it knows all that the statements name. It changes
-// nothing. It checks each statement within one transaction, for PgBouncer. An error for which Refused is true joins what
-// is wrong with each statement, with task, statement and position. Any other error says nothing about the statements: the database may be away.
+// nothing. It checks each statement within one transaction, for PgBouncer. An error for which Refused is true joins
+// what is wrong with each statement, with task, statement and position. Any other error says nothing about the
+// statements: the database may be away.
 func (d *Dealer) Check(ctx context.Context) error {
 	type check struct {
 		name  string
