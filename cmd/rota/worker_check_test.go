@@ -57,7 +57,7 @@ func TestARefusedStatementLeavesNoTables(t *testing.T) {
 			writeFile(t, filepath.Join(dir, "rota.yaml"), "database: "+url+"\ntasks:\n  settle:\n    queues: 4"+
 				strings.Replace(goodDealer, "FROM orders", change, 1))
 			stdout, stderr, code := runRota(t, dir, "worker", "-c", "rota.yaml", "--schema", "create")
-			if code != 2 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
+			if code != 2 || stdout != "" || strings.Count(stderr, "\n") != 2 || !strings.Contains(stderr, want) { // of select and of execute
 				t.Errorf("%s: exit code %d, stdout %q, stderr\n%s", change, code, stdout, stderr)
 			}
 			if !strings.HasPrefix(stderr, "rota: rota.yaml: tasks.settle.dealer.sql.") {
