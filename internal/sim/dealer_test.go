@@ -154,7 +154,7 @@ func number(text string) int64 {
 func (d *dealer) Execute(ctx context.Context, items []item) error {
 	b, _ := center.BatchFrom(ctx)
 	call := d.p.w.enter(ctx, d.p, d.task, b, items)
-	defer d.p.w.exit(call)
+	defer d.p.w.exit(call) //nolint:contextcheck // it asks the roster also when the context of Execute has ended
 	if err := d.work(ctx); err != nil {
 		return err
 	}
