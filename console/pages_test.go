@@ -203,11 +203,18 @@ func TestUnknownPages(t *testing.T) {
 func TestETag(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{})
-	first := s.get("/events") // not the triggers, whose picture of the next day moves with the time
-	again := request(http.MethodGet, "/events")
-	again.Header.Set("If-None-Match", first.Get("ETag"))
-	if r := s.await(again); r.code != http.StatusNotModified || r.body != "" || r.Get("Rota-As-Of") == "" {
-		t.Errorf("status %d, headers %v: %q", r.code, r.Header, r.body)
+	var first, r reply
+	for deadline := time.Now().Add(30 * time.Second); r.code != http.StatusNotModified; {
+		if time.Now().After(deadline) {
+			t.Fatalf("status %d, headers %v: %q", r.code, r.Header, r.body)
+		}
+		first = s.get("/events") // not the triggers, whose picture of the next day moves with the time
+		again := request(http.MethodGet, "/events")
+		again.Header.Set("If-None-Match", first.Get("ETag"))
+		r = s.await(again) // on a busy machine, a count at the top may be read anew in between
+	}
+	if r.body != "" || r.Get("Rota-As-Of") == "" {
+		t.Errorf("headers %v: %q", r.Header, r.body)
 	}
 	other := s.get("/runs")
 	if other.Get("ETag") == first.Get("ETag") || first.Get("ETag") == "" || first.Get("Cache-Control") != "no-store" {
