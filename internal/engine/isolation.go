@@ -29,6 +29,11 @@ var isolationStage = stage{
 		return b.isolation.begin(b)
 	},
 	settle: func(b *batch) { b.isolation.end(b) },
+	end: func(b *batch, _ *scheduler) { // not in settle, which a Goexit in Discard skips
+		if b.isolation.held {
+			<-b.env.Alone
+		}
+	},
 }
 
 // AlertKiller is the Kind of an Alert that says that an item is dead because the process ended while it executed the
@@ -126,14 +131,10 @@ func (i *isolation) begin(b *batch) (err error) {
 	return nil
 }
 
-// end lets another item of the process be executed alone. It removes the record of an item that was cancelled, or
-// whose failure counts as no attempt, as long as this server may still own the queue. Another outcome has replaced or
-// deleted the record, except in a sweep, which keeps its failed items with the run. An item that has failed before its
-// Discard was cancelled has the record of its death.
+// end removes the record of an item that was cancelled, or whose failure counts as no attempt, as long as this server
+// may still own the queue. Another outcome has replaced or deleted the record, except in a sweep, which keeps its failed
+// items with the run. An item that has failed before its Discard was cancelled has the record of its death.
 func (i *isolation) end(b *batch) {
-	if i.held {
-		defer func() { <-b.env.Alone }()
-	}
 	uncounted := b.outcome == failed && (b.lane.sweep != nil || b.result.waiting > 0 || b.result.pause)
 	interrupted := b.outcome == cancelled && b.result.failed == 0
 	if !i.recorded || !interrupted && !uncounted || !b.env.Trusted() {

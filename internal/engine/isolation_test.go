@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -485,4 +486,26 @@ func TestAnOutageEndsThePageOfACrashedQueue(t *testing.T) {
 			t.Errorf("%d items were tried at once, want the three that open the breaker and one sample:\n%s", n, w.text())
 		}
 	})
+}
+
+// S14: a Discard that ends the goroutine of its executor does not keep other items from being executed alone.
+func TestExitInDiscardEndsTheTurn(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r, m := newRows(w, "a1", "b1"), newMemory()
+		r.bad["a1"] = processor.Permanent(errBroken)
+		w.start(t, exiting{r}, engine.Env{Items: failedItems{m}}, crashing())
+		w.grantCrashed(t, map[string]int{"a": 2, "b": 2}, "a", "b")
+		time.Sleep(time.Minute)
+		if text := w.text(); !strings.Contains(text, "[b1]") {
+			t.Errorf("executed: %s, want b1, too", text)
+		}
+	})
+}
+
+// exiting is a dealer whose Discard ends its goroutine.
+type exiting struct{ *rows }
+
+func (exiting) Discard(context.Context, string, error) error {
+	runtime.Goexit()
+	return nil
 }

@@ -23,7 +23,7 @@ type stage struct {
 	next    func(c *selectCall, s *scheduler) // it does not: what delays the next select
 
 	// Of a batch, in this order. begin is called before Execute, which an error keeps from being called. settle is called
-	// after it, and after the failed items are recorded, unless nothing was to be recorded.
+	// after it, and after the failed items are recorded, unless nothing was to be recorded. end is always called.
 	take   func(b *batch, s *scheduler)
 	begin  func(b *batch) error
 	settle func(b *batch)
