@@ -132,8 +132,8 @@ func (i *isolation) begin(b *batch) (err error) {
 }
 
 // end removes the record of an item that was cancelled, or whose failure counts as no attempt, as long as this server
-// may still own the queue. Another outcome has replaced or deleted the record, except in a sweep, which keeps its failed
-// items with the run. An item that has failed before its Discard was cancelled has the record of its death.
+// may still own the queue. Another outcome has replaced or deleted the record, except in a sweep, which keeps its
+// failed items with the run. An item that has failed before its Discard was cancelled has the record of its death.
 func (i *isolation) end(b *batch) {
 	uncounted := b.outcome == failed && (b.lane.sweep != nil || b.result.waiting > 0 || b.result.pause)
 	interrupted := b.outcome == cancelled && b.result.failed == 0
