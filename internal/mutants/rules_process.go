@@ -365,7 +365,7 @@ var processMutants = []mutant{
 	{
 		"X9", "a worker follows no hint that is left in a row",
 		"readHints", "(!known || before != version)",
-		"!known",
+		"(!known && before != version)",
 		"TestHintsInRows",
 	},
 	{
