@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -186,22 +188,72 @@ func TestSecretOfAnEndpoint(t *testing.T) {
 	}
 }
 
+// memory is a Listener whose connections are in memory, so that a synctest bubble can wait for them.
+type memory struct {
+	accept chan net.Conn
+	closed chan struct{}
+	close  func()
+}
+
+func newMemory() *memory {
+	m := &memory{accept: make(chan net.Conn), closed: make(chan struct{})}
+	m.close = sync.OnceFunc(func() { close(m.closed) })
+	return m
+}
+
+func (m *memory) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case m.accept <- server:
+		return client, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (m *memory) Accept() (net.Conn, error) {
+	select {
+	case c := <-m.accept:
+		return c, nil
+	case <-m.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (m *memory) Close() error { m.close(); return nil }
+
+func (m *memory) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "unix"} }
+
 // As many rows of a batch are called at once as there are connections. One that hangs fails alone before the time of the
 // batch is over, and so do no rows that had no turn.
 func TestRowThatHangs(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, testRowThatHangs)
+}
+
+func testRowThatHangs(t *testing.T) {
 	const most = 2
 	var now, tooMany atomic.Int32
-	h := serveEach(t, HTTPOptions{Connections: most}, "/{{n}}", func(_ http.ResponseWriter, r *http.Request) {
+	network := newMemory()
+	server := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if now.Add(1) > most {
 			tooMany.Add(1)
 		}
 		defer now.Add(-1)
+		time.Sleep(time.Millisecond) // so that calls overlap
 		if r.URL.Path == "/hang" {
 			_, _ = io.Copy(io.Discard, r.Body)
 			<-r.Context().Done()
 		}
-	})
+	})}
+	go func() { _ = server.Serve(network) }()
+	defer server.Close()
+	h, err := NewHTTP(HTTPOptions{URL: "http://127.0.0.1/{{n}}", Connections: most, Each: &EachOptions{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	h.client.Transport.(*http.Transport).DialContext = network.dial
 	rows := []string{`{"n": "hang"}`}
 	for i := range 20 {
 		rows = append(rows, fmt.Sprintf(`{"n": %d}`, i))
