@@ -94,7 +94,7 @@ func (h *heartbeater) sendHeartbeat(ctx context.Context) (pause time.Duration, s
 	b := roster.Heartbeat{Token: h.token}
 	for _, r := range registrations {
 		report := r.report()
-		r.readBefore = report.ReadVersion
+		r.readBefore = report.ReadPlanVersion
 		report.OldToken, report.JudgeDeadInterval = r.token, r.announce(b.Token)
 		b.Servers = append(b.Servers, report)
 	}
@@ -240,7 +240,7 @@ type registration struct {
 	beats        roster.Beats
 	next         announcement
 	lapsesBefore int64 // lapses when the heartbeat under way was sent
-	readBefore   int64 // ReadVersion of that heartbeat
+	readBefore   int64 // ReadPlanVersion of that heartbeat
 	watch        watch
 	watchRange   roster.WatchRange // the servers that this one watches
 }
@@ -269,7 +269,7 @@ func (r *registration) announce(token string) time.Duration {
 type heartbeatReply struct {
 	roster.HeartbeatReply
 	lapses    int64         // registration.lapses when the heartbeat was sent: the reply may tell nothing later
-	read      int64         // the number under which the server had read its queues when the heartbeat was sent
+	read      int64         // the plan_version up to which the server had read its queues when the heartbeat was sent
 	watched   time.Duration // for how long the server has watched the others; 0: too short to expire one
 	inherited bool          // other servers watched for a part of that time
 }

@@ -265,13 +265,13 @@ func (s *session) lookAtOnce(ctx context.Context) {
 }
 
 // tellOwners tells the owners of the queues that this server requests, once for each request, that a heartbeat has
-// shown that it knows of them (H4). Without the hint they find that out with heartbeats of their own (X9). A heartbeat
-// that was sent before the server had read the requests may be older than these, so another one follows at once.
+// shown that it knows of them (H4). Without the hint they find that out with heartbeats of their own (X9). If the server
+// has read requests since it sent the heartbeat, another one follows at once.
 func (s *session) tellOwners(r heartbeatReply) {
-	if !s.view.hasNewRequests() || !s.view.matches(r.HeartbeatReply) {
+	if !s.view.hasNewRequests() {
 		return
 	}
-	if r.read != s.view.Version {
+	if r.read < s.view.NewestRequest(s.uuid) {
 		s.heartbeater.soon()
 		return
 	}
@@ -365,7 +365,7 @@ func (s *session) report() roster.ServerReport {
 		b.State = ops.StateServing
 	}
 	if read := s.view.seen.Load(); read != nil {
-		b.ReadVersion, b.ReadSum = read.version, read.sum
+		b.ReadPlanVersion, b.ReadSum = read.plan, read.sum
 	}
 	for _, p := range s.parts {
 		if p.report != nil {

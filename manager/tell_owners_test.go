@@ -10,12 +10,12 @@ import (
 // nothing: they would look too early, and not look again. Another heartbeat follows at once.
 func TestHeartbeatBeforeTheRequestsTellsNoOwner(t *testing.T) {
 	view := &ownView{View: roster.View{
-		Version: 7, Queues: []roster.ViewQueue{{ID: "0", Owner: "you", Requester: "me", PlanVersion: 3}},
+		Queues: []roster.ViewQueue{{ID: "0", Owner: "you", Requester: "me", PlanVersion: 7}},
 	}}
 	b := &base{uuid: "me", heartbeater: &heartbeater{early: make(chan struct{}, 1)}, view: view}
 	view.base = b
 	s := &session{base: b}
-	reply := heartbeatReply{HeartbeatReply: roster.HeartbeatReply{QueueVersion: 7}, read: 6}
+	reply := heartbeatReply{read: 6}
 	s.tellOwners(reply) // it has no roster to tell anybody with
 	if len(b.heartbeater.early) != 1 || !view.hasNewRequests() {
 		t.Errorf("%d heartbeats follow, and the requests count as shown: %t; want 1, false", len(b.heartbeater.early), !view.hasNewRequests())

@@ -27,7 +27,7 @@ type ownView struct {
 }
 
 // seen is what the heartbeater reports of the view.
-type seen struct{ version, sum int64 }
+type seen struct{ plan, sum int64 }
 
 // invalidate makes the next reconciliation read the rows again.
 func (v *ownView) invalidate() { v.fresh = false }
@@ -63,7 +63,7 @@ func (v *ownView) replace(rows roster.View) {
 	}
 	v.View = rows
 	v.owned.Store(owned)
-	v.seen.Store(&seen{rows.Version, rows.QueueSum(v.uuid)})
+	v.seen.Store(&seen{rows.NewestPlan(), rows.QueueSum(v.uuid)})
 }
 
 // mustRead reports whether a heartbeat's reply calls for a fresh read.

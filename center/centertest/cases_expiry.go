@@ -2,6 +2,7 @@ package centertest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -117,6 +118,27 @@ func testRequests(t *testing.T, c *center.Center) {
 		r.makeSilent("B")
 		r.rebalanceExpiring("A")
 		r.wantOwners("A", "A")
+	})
+	t.Run("H4 a requester knows once it has reported that it has read the request", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		r.register("B")
+		before := r.read("B")
+		r.rebalance("A")
+		informed := func() bool {
+			queues := r.read("A").Queues
+			return queues[slices.IndexFunc(queues, func(q roster.ViewQueue) bool { return q.Requester != "" })].RequesterInformed
+		}
+		// A heartbeat that was under way while the plan committed has a later time than the request.
+		r.exec("UPDATE schedule_queue SET req_since = NULL WHERE task_type = '%s'", r.task)
+		r.send("B", roster.ServerReport{ReadPlanVersion: before.NewestPlan()})
+		if informed() {
+			t.Error("the requester counts as informed, and has read its queues before the request only")
+		}
+		r.send("B", roster.ServerReport{ReadPlanVersion: r.read("B").NewestPlan()})
+		if !informed() {
+			t.Error("the requester has read the request, and counts as uninformed")
+		}
 	})
 	t.Run("H4 the queues of a draining server are requested, and it gets none", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})

@@ -119,7 +119,7 @@ func testHeartbeatChanges(t *testing.T, c *center.Center) {
 			t.Helper()
 			for _, name := range []string{"A", "B"} {
 				v := r.read(name)
-				r.send(name, roster.ServerReport{ReadVersion: v.Version, ReadSum: v.QueueSum(r.uuid(name))})
+				r.send(name, roster.ServerReport{ReadPlanVersion: v.NewestPlan(), ReadSum: v.QueueSum(r.uuid(name))})
 			}
 		}
 		audit()

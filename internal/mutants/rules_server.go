@@ -63,6 +63,18 @@ var serverMutants = []mutant{
 		"TestConformance/.*/heartbeat_changes",
 	},
 	{
+		"H4", "a requester knows of a request that it has not read",
+		"View", "AND s.read_plan_version >= q.plan_version)",
+		"AND s.read_plan_version >= 0)",
+		"TestConformance/.*/requests",
+	},
+	{
+		"H4", "a server does not report what it has read",
+		"report", "b.ReadPlanVersion, b.ReadSum = read.plan, read.sum",
+		"b.ReadSum = read.sum",
+		"TestLeavingServerWaitsForRequesters",
+	},
+	{
 		"S2", "the audit finds no edit by hand",
 		"findEdits", "s.ReadSum == queueSum(s.UUID, queues)",
 		"s.ReadSum != 0",

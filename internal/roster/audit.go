@@ -53,15 +53,11 @@ func (p Planner) audit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	versions, err := p.queueVersions(ctx)
-	if err != nil {
-		return err
-	}
 	in, err := reader.PlanInput(ctx, servers)
 	if err != nil {
 		return err
 	}
-	if err := p.findEdits(ctx, servers, versions, in.Queues); err != nil {
+	if err := p.findEdits(ctx, servers, in.Queues); err != nil {
 		return err
 	}
 	made := planning{staying: servers, in: in, result: in.Plan()}

@@ -30,6 +30,7 @@
 //	 0.01 s B   rebalances under the lock row [Planner.Rebalance]:
 //	            queue 1 should be B's. A is alive, so the plan only
 //	            requests the queue, and raises plan_version             A    B      7
+//	 0.03 s B   has read its queues, and says so with a heartbeat       A    B      7
 //	 1.40 s A   learns with its heartbeat [Roster.SendHeartbeat] that
 //	            its queues have changed and reads them [Server.View].
 //	            It selects no more from queue 1 and drops the items
@@ -39,7 +40,7 @@
 //	            again. It sends the release [Server.Release]:
 //	            "cur_server = req_server, epoch + 1 where cur_server =
 //	            A and epoch = 7 and req_server = B", if B is eligible   B    -      8
-//	 2.05 s B   polls every 200 ms [Server.QueueVersion], sees that the
+//	 2.05 s B   polls every 100 ms [Server.QueueVersion], sees that the
 //	            queue has arrived. It selects under epoch 8             B    -      8
 //
 // On PostgreSQL hints spare the waiting (X9): B tells A at 0.03 s that it knows of the request, and A tells B of the

@@ -41,9 +41,9 @@ type ServerReport struct {
 	WatchingSince time.Time
 	// WatchRange is the range of the last reply. The zero value watches all servers.
 	WatchRange WatchRange
-	// ReadVersion and ReadSum are the number under which the server has read its queues last, and the View's QueueSum: an
-	// audit finds edits by hand with them.
-	ReadVersion, ReadSum int64
+	// ReadPlanVersion and ReadSum are the View's NewestPlan and QueueSum when the server has read its queues last. The
+	// owners of the queues that it requests go by the first (H4). An audit finds edits by hand with the second.
+	ReadPlanVersion, ReadSum int64
 	// InRuns says that the server works in runs. The reply then has Runs.
 	InRuns bool
 	// Lowering lowers the server's share of max_in_flight (P10).
@@ -89,7 +89,7 @@ type leaseRow struct {
 	OldToken  sqldb.Key `db:"old_token"`
 	State     sqldb.Key `db:"next_state"`
 	Since     time.Time `db:"since"`
-	Read      int64     `db:"read_number"`
+	ReadPlan  int64     `db:"plan_read"`
 	ReadSum   int64     `db:"queues_sum"`
 	JudgeDead int64     `db:"judge_dead"` // in milliseconds; 0 leaves what the row says
 	Lowering  loweringRow
@@ -98,8 +98,8 @@ type leaseRow struct {
 func newLeaseRow(token string, s ServerReport) leaseRow {
 	return leaseRow{
 		ID: sqldb.Key(s.UUID), Token: sqldb.Key(token), OldToken: sqldb.Key(s.OldToken), State: sqldb.Key(s.State),
-		Since: s.WatchingSince,
-		Read:  s.ReadVersion, ReadSum: s.ReadSum, JudgeDead: s.JudgeDeadInterval.Milliseconds(),
+		Since:    s.WatchingSince,
+		ReadPlan: s.ReadPlanVersion, ReadSum: s.ReadSum, JudgeDead: s.JudgeDeadInterval.Milliseconds(),
 		Lowering: s.Lowering.row(),
 	}
 }
@@ -116,7 +116,7 @@ var renewLease = fmt.Sprintf(`beat_token = v.token,
 	beat_count = CASE WHEN beat_count < %d THEN beat_count + 1 ELSE 0 END,
 	watching_since = CASE WHEN heartbeat_time < {ago judge_dead_interval_ms / 2} THEN {now}
 		WHEN watching_since > v.since AND NOT watching_since > %s THEN watching_since ELSE v.since END,
-	heartbeat_time = {now}, read_version = v.read_number, read_sum = v.queues_sum,
+	heartbeat_time = {now}, read_plan_version = v.plan_read, read_sum = v.queues_sum,
 	judge_dead_interval_ms = CASE WHEN v.judge_dead > 0 THEN v.judge_dead ELSE judge_dead_interval_ms END,
 	state = CASE WHEN `+keptStates+` THEN state ELSE v.next_state END`, mostBeats, soon(ClockSlack))
 

@@ -101,35 +101,19 @@ func queueSum(uuid string, queues []plan.Queue) int64 {
 // maxQueueSum is above all sums, and within the bounds of the column.
 const maxQueueSum = 1_000_000_000_000_000_000
 
-// findEdits raises the numbers of the servers that have read other queues than they have, although no transaction has
-// changed their queues since. The versions are read before the queues: if a transaction changes the queues after that,
-// it raises the number, and nothing is left to do.
-func (p Planner) findEdits(ctx context.Context, servers []ServerRow, read map[string]int64, queues []plan.Queue) error {
+// findEdits raises the numbers of the servers that have reported other queues than they have, because an edit by hand
+// raises no number. A server whose queues have changed since its last heartbeat may be among them: it reads them once
+// more.
+func (p Planner) findEdits(ctx context.Context, servers []ServerRow, queues []plan.Queue) error {
 	for _, s := range servers {
-		version, found := read[s.UUID]
-		if !found || s.ReadVersion != version || s.ReadSum == queueSum(s.UUID, queues) {
+		if s.ReadSum == queueSum(s.UUID, queues) {
 			continue
 		}
-		_, err := p.roster.DB.Exec(ctx, raiseQueueVersion+` AND uuid = ? AND queue_version = ?`+p.roster.DB.Limits,
-			p.taskType, p.roster.OwnSign, s.UUID, version)
+		_, err := p.roster.DB.Exec(ctx, raiseQueueVersion+` AND uuid = ?`+p.roster.DB.Limits,
+			p.taskType, p.roster.OwnSign, s.UUID)
 		if err != nil {
 			return fmt.Errorf("raise the queue_version of %s: %w", s.UUID, err)
 		}
 	}
 	return nil
-}
-
-// queueVersions returns the numbers of the servers of the roster.
-func (p Planner) queueVersions(ctx context.Context) (map[string]int64, error) {
-	type row struct {
-		UUID    string
-		Version int64
-	}
-	rows, err := sqldb.Records[row](ctx, p.roster.DB, `SELECT uuid, queue_version FROM schedule_server_version
-		WHERE `+ofTask+` ORDER BY uuid`, p.taskType, p.roster.OwnSign)
-	versions := make(map[string]int64, len(rows))
-	for _, r := range rows {
-		versions[r.UUID] = r.Version
-	}
-	return versions, sqldb.Wrap(err, "read the queue_version of the workers")
 }

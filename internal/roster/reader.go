@@ -55,7 +55,6 @@ type ServerRow struct {
 	Witness           string   // the lock that its process holds until it ends (S15); empty: none
 	HungQueues        []string // queues that the server must not get (P9)
 	Share             InFlightShare
-	ReadVersion       int64 // the queue_version under which it has read its queues last
 	ReadSum           int64 // what it read, as QueueSum
 }
 
@@ -71,7 +70,7 @@ func (s ServerRow) PlanServer() plan.Server {
 func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
 	servers, err = sqldb.Records[ServerRow](ctx, r, `SELECT uuid, host_name, state, register_time, heartbeat_time,
 		judge_dead_interval_ms, weight, planner_version, labels, name, process, `+isNew+`, witness, hung_queues,
-		`+shareColumns+`, read_version, read_sum
+		`+shareColumns+`, read_sum
 		FROM schedule_server WHERE `+ofTask+` ORDER BY register_time, uuid`, r.taskType, r.ownSign)
 	return servers, sqldb.Wrap(err, "read the workers")
 }

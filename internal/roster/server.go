@@ -363,7 +363,7 @@ func lockServerRows(ctx context.Context, l *LockTx, servers []ServerRow) (list [
 
 // serverColumns are the columns that schedule_server and its history share.
 const serverColumns = `uuid, task_type, own_sign, ip, host_name, pid, thread_number, state, register_time,
-	heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, read_version,
+	heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, read_plan_version,
 	read_sum, last_fetch_time, next_run_start_time, next_run_end_time, fetch_count, fetch_item_count, success_count,
 	failure_count, skip_count, execute_ms, in_hand, oldest_in_hand_since, last_error, last_error_at, failing_since,
 	failed_calls, library_version, labels, hung_queues, given_settings, weight, planner_version, witness, name,

@@ -31,8 +31,8 @@ func (s Server) View(ctx context.Context, given ...ViewQueue) (View, error) {
 		COALESCE(q.queue_index, 0), COALESCE(q.queue_total, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0),
 		COALESCE(q.plan_version, 0),
 		q.queue_parameter, q.cursor_value,
-		CASE WHEN q.req_since > {now} OR EXISTS (SELECT 1 FROM schedule_server s WHERE s.uuid = q.req_server
-			AND s.heartbeat_time > q.req_since) THEN 1 ELSE 0 END,
+		CASE WHEN EXISTS (SELECT 1 FROM schedule_server s WHERE s.uuid = q.req_server
+			AND s.read_plan_version >= q.plan_version) THEN 1 ELSE 0 END,
 		q.window_done_at, COALESCE(q.crash_count, 0), q.failing_since, q.division,
 		p.rate_per_second, p.max_in_flight, p.weight
 		FROM schedule_task_running r `
@@ -64,6 +64,16 @@ func (s Server) View(ctx context.Context, given ...ViewQueue) (View, error) {
 	return v, nil
 }
 
+// NewestPlan returns the plan_version up to which the view has what concerns the server. Only an edit by hand can give a
+// queue a higher one than the lock row has.
+func (v View) NewestPlan() int64 {
+	newest := v.PlanVersion
+	for _, q := range v.Queues {
+		newest = max(newest, q.PlanVersion)
+	}
+	return newest
+}
+
 // NewestRequest returns the highest plan_version of the queues that the server waits for, and 0 if there is none.
 func (v View) NewestRequest(uuid string) (version int64) {
 	for _, q := range v.Queues {
@@ -92,9 +102,7 @@ type ViewQueue struct {
 	PlanVersion int64
 	Parameter   string
 	Cursor      string
-	// RequesterInformed says that the requester has sent a heartbeat since the request, so that it polls every 200 ms
-	// whether the queue has arrived. If the clock was set back since, this is unknown, and the requester counts as
-	// informed.
+	// RequesterInformed says that the requester has read the request, so that it polls whether the queue has arrived (S8).
 	RequesterInformed bool
 	// WindowDone is the start of the last permit window in which the queue was found empty.
 	WindowDone time.Time

@@ -187,7 +187,7 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     beat_count             BIGINT       NOT NULL DEFAULT 0,                  -- number of heartbeats
     judge_dead_interval_ms BIGINT       NOT NULL DEFAULT 10000,              -- silence after which others expire it
     watching_since         DATETIME(6)  NULL,                                -- since when it has watched the others without a gap
-    read_version           BIGINT       NOT NULL DEFAULT 0,                  -- queue_version under which it has read its queues last
+    read_plan_version      BIGINT       NOT NULL DEFAULT 0,                  -- plan_version up to which it has read its queues
     read_sum               BIGINT       NOT NULL DEFAULT 0,                  -- checksum of what it has read, for the audit
     last_fetch_time        DATETIME(6)  NULL,                                -- when the last finished select began
     next_run_start_time    DATETIME(6)  NULL,                                -- when its next permit window begins, if there are windows
@@ -222,7 +222,7 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_judge_dead_interval_ms CHECK (judge_dead_interval_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_server_watching_since CHECK (watching_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
-    CONSTRAINT ck_schedule_server_read_version CHECK (read_version BETWEEN -1 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_read_plan_version CHECK (read_plan_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_read_sum CHECK (read_sum BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_server_max_in_flight_target CHECK (max_in_flight_target BETWEEN 0 AND 1000000),
@@ -275,7 +275,7 @@ CREATE TABLE IF NOT EXISTS schedule_server_history (
     beat_count             BIGINT       NOT NULL DEFAULT 0,                  -- number of heartbeats
     judge_dead_interval_ms BIGINT       NOT NULL DEFAULT 10000,              -- silence after which others expire it
     watching_since         DATETIME(6)  NULL,                                -- since when it has watched the others without a gap
-    read_version           BIGINT       NOT NULL DEFAULT 0,                  -- queue_version under which it has read its queues last
+    read_plan_version      BIGINT       NOT NULL DEFAULT 0,                  -- plan_version up to which it has read its queues
     read_sum               BIGINT       NOT NULL DEFAULT 0,                  -- checksum of what it has read, for the audit
     last_fetch_time        DATETIME(6)  NULL,                                -- when the last finished select began
     next_run_start_time    DATETIME(6)  NULL,                                -- when its next permit window begins, if there are windows

@@ -185,7 +185,7 @@ CREATE TABLE schedule_server (
     beat_count             BIGINT NOT NULL DEFAULT 0,         -- number of heartbeats
     judge_dead_interval_ms BIGINT NOT NULL DEFAULT 10000,     -- silence after which others expire it
     watching_since         TEXT   NULL,                       -- since when it has watched the others without a gap
-    read_version           BIGINT NOT NULL DEFAULT 0,         -- queue_version under which it has read its queues last
+    read_plan_version      BIGINT NOT NULL DEFAULT 0,         -- plan_version up to which it has read its queues
     read_sum               BIGINT NOT NULL DEFAULT 0,         -- checksum of what it has read, for the audit
     last_fetch_time        TEXT   NULL,                       -- when the last finished select began
     next_run_start_time    TEXT   NULL,                       -- when its next permit window begins, if there are windows
@@ -220,7 +220,7 @@ CREATE TABLE schedule_server (
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000 AND beat_count = CAST(beat_count AS INTEGER)),
     CONSTRAINT ck_schedule_server_judge_dead_interval_ms CHECK (judge_dead_interval_ms BETWEEN 0 AND 315360000000 AND judge_dead_interval_ms = CAST(judge_dead_interval_ms AS INTEGER)),
     CONSTRAINT ck_schedule_server_watching_since CHECK (datetime(substr(watching_since, 1, 19)) IS substr(watching_since, 1, 19) AND rtrim(substr(watching_since, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_server_read_version CHECK (read_version BETWEEN -1 AND 1000000000000000000 AND read_version = CAST(read_version AS INTEGER)),
+    CONSTRAINT ck_schedule_server_read_plan_version CHECK (read_plan_version BETWEEN 0 AND 1000000000000000000 AND read_plan_version = CAST(read_plan_version AS INTEGER)),
     CONSTRAINT ck_schedule_server_read_sum CHECK (read_sum BETWEEN 0 AND 1000000000000000000 AND read_sum = CAST(read_sum AS INTEGER)),
     CONSTRAINT ck_schedule_server_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000 AND max_in_flight = CAST(max_in_flight AS INTEGER)),
     CONSTRAINT ck_schedule_server_max_in_flight_target CHECK (max_in_flight_target BETWEEN 0 AND 1000000 AND max_in_flight_target = CAST(max_in_flight_target AS INTEGER)),
@@ -273,7 +273,7 @@ CREATE TABLE schedule_server_history (
     beat_count             BIGINT NOT NULL DEFAULT 0,         -- number of heartbeats
     judge_dead_interval_ms BIGINT NOT NULL DEFAULT 10000,     -- silence after which others expire it
     watching_since         TEXT   NULL,                       -- since when it has watched the others without a gap
-    read_version           BIGINT NOT NULL DEFAULT 0,         -- queue_version under which it has read its queues last
+    read_plan_version      BIGINT NOT NULL DEFAULT 0,         -- plan_version up to which it has read its queues
     read_sum               BIGINT NOT NULL DEFAULT 0,         -- checksum of what it has read, for the audit
     last_fetch_time        TEXT   NULL,                       -- when the last finished select began
     next_run_start_time    TEXT   NULL,                       -- when its next permit window begins, if there are windows

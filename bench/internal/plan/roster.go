@@ -242,7 +242,7 @@ func (r *roster) moved(uuid string) {
 }
 
 // refresh makes a server read its queues. It finds the queues that it has got. It hands over the requested queues whose
-// requester has sent a heartbeat since. While it waits for something it looks again soon.
+// requester has read the request, and has said so with a heartbeat. While it waits for something it looks again soon.
 func (r *roster) refresh(s *server) {
 	if s.dead {
 		return

@@ -19,6 +19,7 @@ type server struct {
 	replies chan roster.HeartbeatReply // capacity 1: the newest reply
 	dead    atomic.Bool                // it sends no more heartbeats
 	owned   atomic.Int64               // its queues that it knows
+	read    atomic.Int64               // the plan up to which it has read its queues
 
 	// The goroutine of the heartbeater uses these.
 	due        time.Time // the next heartbeat; guarded by the mu of the heartbeater
@@ -40,8 +41,11 @@ func (s *server) beat(ctx context.Context) {
 	defer cancel()
 	token := rand.Text()
 	replies, err := s.h.c.Roster().SendHeartbeat(ctx, roster.Heartbeat{
-		Token:   token,
-		Servers: []roster.ServerReport{{UUID: s.uuid, OldToken: s.token, TaskType: taskType, State: ops.StateServing, WatchingSince: s.since, WatchRange: s.watchRange}},
+		Token: token,
+		Servers: []roster.ServerReport{{
+			UUID: s.uuid, OldToken: s.token, TaskType: taskType, State: ops.StateServing, WatchingSince: s.since,
+			WatchRange: s.watchRange, ReadPlanVersion: s.read.Load(),
+		}},
 	})
 	p, ok := replies[s.uuid]
 	if err != nil || !ok {
@@ -58,7 +62,7 @@ func (s *server) beat(ctx context.Context) {
 }
 
 // pollInterval is the pause between two polls of a worker that waits for a queue.
-const pollInterval = 200 * time.Millisecond
+const pollInterval = 100 * time.Millisecond
 
 // act follows the roster until ctx is done or the server dies.
 func (s *server) act(ctx context.Context) {
@@ -142,6 +146,7 @@ func (s *server) refresh(ctx context.Context) (err error) {
 				return err
 			}
 			s.stale = false
+			s.hasRead()
 		}
 		var handovers []roster.Handover
 		var owned int64
@@ -165,6 +170,17 @@ func (s *server) refresh(ctx context.Context) (err error) {
 		if len(released) == len(handovers) {
 			s.view, s.stale = s.view.Without(released), false
 		}
+	}
+}
+
+// hasRead notes what the next heartbeat reports of the view. If the view has new requests, it makes the heartbeat due,
+// because their owners wait for it.
+func (s *server) hasRead() {
+	isNew := s.view.NewestRequest(s.uuid) > s.read.Swap(s.view.NewestPlan())
+	s.h.mu.Lock()
+	defer s.h.mu.Unlock()
+	if now := time.Now(); isNew && now.Before(s.due) {
+		s.due = now
 	}
 }
 
