@@ -72,7 +72,7 @@ func TestServerThatHandsOverStillPolls(t *testing.T) {
 		many.Queues, many.ThreadNumber = 60, 60
 		a := cl.start("a", &work{takes: time.Second, more: 100 * time.Millisecond}, many)
 		time.Sleep(5 * time.Second)
-		cl.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('other', 'settle', 'SERVING', '2999-01-01 00:00:00.000000', '2999-01-01 00:00:00.000000')`)
+		cl.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time, read_plan_version) VALUES ('other', 'settle', 'SERVING', '2999-01-01 00:00:00.000000', '2999-01-01 00:00:00.000000', 1000)`)
 		cl.exec("UPDATE schedule_queue SET cur_server = 'other', req_server = ?, epoch = epoch + 1 WHERE queue_index = 0", cl.uuidOf("register_time < '2900'"))
 		cl.exec("UPDATE schedule_queue SET req_server = 'other', req_since = rota_now() WHERE queue_index > 0")
 		cl.noteChanges()

@@ -394,7 +394,7 @@ var handoverMutants = []mutant{
 	},
 	{
 		"X9", "a heartbeat that is older than the requests tells the owners",
-		"tellOwners", "if r.read != s.view.Version {",
+		"tellOwners", "if r.read < s.view.NewestRequest(s.uuid) {",
 		"if false {",
 		"TestHeartbeatBeforeTheRequestsTellsNoOwner",
 	},

@@ -34,7 +34,7 @@ type Size struct{ Queues, Servers int }
 // `make bench` runs Full, the tests run Short.
 var (
 	Full = Options{
-		Queues: 10_000, Servers: 1_000, Joins: 100, Losses: 100, Heartbeat: 2 * time.Second, Rest: 11 * time.Second, Idle: 14 * time.Second, Watch: time.Minute, Beats: 200,
+		Queues: 10_000, Servers: 1_000, Joins: 100, Losses: 100, Heartbeat: 2 * time.Second, Rest: 11 * time.Second, Idle: 14 * time.Second, Watch: time.Minute, Beats: 2000,
 		Growth: []Size{{100, 10}, {1_000, 100}, {10_000, 1_000}, {100, 100}, {10_000, 100}},
 	}
 	Short = Options{
