@@ -106,6 +106,16 @@ func TestHeartbeatsArePrepared(t *testing.T) {
 		sendHeartbeats(t, c, 2)
 		wantPrepared(t, c.HeartbeatPool(), "some time after DISCARD ALL", 2)
 	})
+	t.Run("with a plan that is kept", func(t *testing.T) {
+		t.Parallel()
+		c := openPreparing(t)
+		sendHeartbeats(t, c, 20)
+		var custom int
+		must(t, c.HeartbeatPool().QueryRowContext(t.Context(), `SELECT SUM(custom_plans) FROM pg_prepared_statements`).Scan(&custom))
+		if custom > 0 {
+			t.Errorf("%d heartbeats were planned for their values, want none", custom)
+		}
+	})
 	t.Run("again some time after a table was altered", func(t *testing.T) {
 		t.Parallel()
 		c := openPreparing(t)

@@ -39,6 +39,9 @@ func connector(cfg pq.Config, role sqldb.Role, o sqldb.PoolOptions) (driver.Conn
 	preparing := sqldb.Preparing{
 		Connector: explaining{c, cfg}, MayPrepare: direct, Unprepared: unprepared, MaxStatements: preparedStatements,
 	}
+	if role == sqldb.RoleHeartbeat {
+		preparing.MayPrepare = plansOnce
+	}
 	switch {
 	case role.Brief():
 		c.Dialer(dialer{prepares: true, limit: sqldb.IOTimeout})
@@ -67,6 +70,18 @@ func direct(ctx context.Context, c sqldb.Conn, dialed net.Conn) bool {
 	row, err := sqldb.Row(ctx, c, `SELECT host(inet_client_addr()) || ' ' || CAST(inet_client_port() AS text) || ' ' ||
 		host(inet_server_addr()) || ' ' || CAST(inet_server_port() AS text)`)
 	return err == nil && sqldb.ValueText(row[0]) == end(dialed.LocalAddr())+" "+end(dialed.RemoteAddr())
+}
+
+// plansOnce does what direct does for a connection of heartbeats, and makes the session keep the plans of its prepared
+// statements. Left to itself, PostgreSQL plans a heartbeat anew each time, because it takes the number of its servers
+// into account, and the planning costs five times as much as the rest. There is only one good plan: each row is found
+// by its key.
+func plansOnce(ctx context.Context, c sqldb.Conn, dialed net.Conn) bool {
+	if !direct(ctx, c, dialed) {
+		return false
+	}
+	_, err := c.ExecContext(ctx, `SET plan_cache_mode = force_generic_plan`, nil)
+	return err == nil
 }
 
 // end returns one end of a connection in the format of the query in direct.
