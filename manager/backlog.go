@@ -196,9 +196,11 @@ func (m *backlogMeter) count(ctx context.Context, s processor.Selection) {
 		w = &backlogWindow{epoch: s.Queue.Epoch}
 		m.windows[s.Queue.ID] = w
 	}
-	if !m.proc.Stats().FailingSince.IsZero() {
-		w.counts = nil // of an outage: they say nothing about what comes after it, and FAILING says what is so
+	adopted := m.adopted.Load()
+	if !m.proc.Stats().FailingSince.IsZero() || w.adopted != adopted {
+		w.counts = nil // of an outage, or of other settings: they say nothing about what comes after it
 	}
+	w.adopted = adopted
 	w.add(backlogCount{at: time.Now(), Backlog: b, worked: m.proc.Worked(s.Queue.ID)})
 	jitter := 0.9 + 0.2*rand.Float64() //nolint:gosec // it only spreads the load
 	w.due = began.Add(time.Duration(float64(backlogInterval) * jitter))
@@ -368,9 +370,10 @@ func (m *backlogMeter) status() BacklogStatus {
 // thresholds, by comparing each count with the one before. Burrow also compares the offsets of a consumer. A queue has
 // no offsets, so the oldest item takes their place.
 type backlogWindow struct {
-	epoch  int64
-	counts []backlogCount // at least one
-	due    time.Time      // when to count again
+	epoch   int64
+	adopted int64          // server.adopted at the last count
+	counts  []backlogCount // at least one
+	due     time.Time      // when to count again
 
 	straysDue   time.Time // when to count the items that belong to no queue again
 	strays      processor.Strays
@@ -401,9 +404,12 @@ func (w *backlogWindow) add(c backlogCount) {
 
 func (w *backlogWindow) last() backlogCount { return w.counts[len(w.counts)-1] }
 
+func (w *backlogWindow) recent() []backlogCount { return w.counts[max(0, len(w.counts)-backlogRecent):] }
+
 // rates returns by how many items per second the backlog has grown since the first count, and how many executors the
 // queue needs to keep up with what arrives: the part of the time in which its calls were in flight, and more in
-// proportion if its backlog grows. Both are nil after one count.
+// proportion if its backlog grows. Both are nil after one count. If the backlog has become less, and none of the recent
+// counts is less than the one before, its rate is that of the recent ones: what was done before has stopped.
 func (w *backlogWindow) rates() (rate, demand *float64) {
 	first, last := w.counts[0], w.last()
 	took := last.at.Sub(first.at).Seconds()
@@ -414,6 +420,9 @@ func (w *backlogWindow) rates() (rate, demand *float64) {
 	executors := max(0, (last.worked.Time-first.worked.Time).Seconds()/took) // < 0 if it was granted once more meanwhile
 	if done > 0 && more > 0 {
 		executors *= float64(done+more) / float64(done)
+	}
+	if recent := w.recent(); more < 0 && !fell(recent) {
+		more, took = last.Items-recent[0].Items, last.at.Sub(recent[0].at).Seconds()
 	}
 	return new(float64(more) / took), &executors
 }
@@ -427,7 +436,7 @@ func (w *backlogWindow) trend() string {
 	case len(w.counts) < 3:
 		return ""
 	case fell(w.counts):
-		if last.Items < first.Items && fell(w.counts[max(0, len(w.counts)-backlogRecent):]) {
+		if last.Items < first.Items && fell(w.recent()) {
 			return ops.BacklogDraining
 		}
 		return ops.BacklogSteady

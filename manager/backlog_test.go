@@ -143,7 +143,7 @@ func TestBacklogOfAFailingDealerHasNoTrend(t *testing.T) {
 		time.Sleep(3 * time.Second) // until the first counts
 		d.set(40, nil)
 		d.broken.Store(true)
-		time.Sleep(25 * time.Second)
+		time.Sleep(50 * time.Second)
 		for _, q := range cl.backlogs() {
 			if q.BacklogTrend == nil || *q.BacklogTrend != "" || *q.BacklogItems != 40 || q.BacklogETA() != nil {
 				t.Errorf("queue %s: %+v, want 40 items without a trend", q.QueueID, q)
@@ -156,6 +156,34 @@ func TestBacklogOfAFailingDealerHasNoTrend(t *testing.T) {
 		for _, q := range cl.backlogs() {
 			if q.BacklogTrend == nil || *q.BacklogTrend != ops.BacklogDraining {
 				t.Errorf("queue %s: %+v, want a backlog that drains", q.QueueID, q)
+			}
+		}
+	})
+}
+
+// With other settings the trend of a backlog begins anew, so that a limit which holds the work back is noticed within 40 s
+// and not when the last count of before is forgotten, after 100 s.
+func TestTrendBeginsAnewWithOtherSettings(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		d := &backlogDealer{items: 100}
+		m, err := manager.New(cl.c, manager.Config{Grace: time.Second}, manager.Serve("count", d, manager.Settings{Queues: 4, SleepTimeInterval: time.Second}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cl.run(m)
+		time.Sleep(30 * time.Second)
+		d.set(90, nil)
+		time.Sleep(time.Minute)
+		if _, err := cl.c.DB().ExecContext(cl.Context(), "UPDATE schedule_task_type SET rate_per_second = 0.5, version = version + 1"); err != nil {
+			t.Fatal(err)
+		}
+		for i := range int64(40) {
+			time.Sleep(time.Second)
+			d.set(90+i, nil)
+		}
+		for _, q := range cl.backlogs() {
+			if q.BacklogTrend == nil || *q.BacklogTrend != ops.BacklogGrowing {
+				t.Errorf("queue %s: %s, want that it grows", q.QueueID, *q.BacklogTrend)
 			}
 		}
 	})

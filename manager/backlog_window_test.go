@@ -30,7 +30,8 @@ func TestBacklogTrend(t *testing.T) {
 		"less":                         {[]int64{9, 8, 5}, moves, "DRAINING", -2},
 		"less, the oldest is poison":   {[]int64{9, 8, 5}, same, "DRAINING", -2},
 		"up and down":                  {[]int64{5, 3, 9}, moves, "STEADY", 2},
-		"less, and then the same":      {[]int64{30, 20, 16, 16, 16, 16}, moves, "STEADY", -2.8},
+		"less, and then the same":      {[]int64{30, 20, 16, 16, 16, 16}, moves, "STEADY", 0}, // the rate of before has stopped
+		"less, and then more":          {[]int64{90, 20, 16, 16, 18, 19}, moves, "STEADY", 1},
 		"less, a while ago":            {[]int64{30, 20, 16, 16, 16}, moves, "DRAINING", -3.5},
 		"empty":                        {[]int64{0}, unknown, "EMPTY", 0},
 		"empty after more":             {[]int64{9, 0, 0}, unknown, "EMPTY", -4.5},

@@ -23,7 +23,7 @@ import (
 type FailingError struct {
 	TaskType string
 	Calls    int64     // selects and batches that have failed since an item was last done
-	Since    time.Time // when the first of them ended
+	Since    time.Time // when the first of them began, or an item was last done, whatever is later
 	Err      error     // the last of their errors
 }
 
@@ -47,14 +47,11 @@ func (s *server) failing(stats processor.Stats) *FailingError {
 	return &FailingError{TaskType: s.taskType, Calls: stats.FailedCalls, Since: stats.FailingSince, Err: stats.LastError}
 }
 
-// failingAlert is how long a dealer fails before its server raises an alert: longer than the restart of a database.
-const failingAlert = 30 * time.Second
-
 // checkFailing notes that the dealer does nothing but fail, or calls of it that do not end. It is one alert: where
 // calls end with an error and others do not end, both have one cause. FAILING is one alert for the roster, because the
 // same statement fails on all servers.
 func (f *failureTeller) checkFailing(e *FailingError, restricted bool) {
-	if e == nil || restricted || time.Since(e.Since) < failingAlert {
+	if e == nil || restricted {
 		f.alerter.checkStalled()
 		return
 	}
@@ -146,7 +143,10 @@ func (f *failureTeller) look(ctx context.Context, restricted bool) {
 }
 
 const (
-	// queueFailsAfter is how long a queue fails until that is a problem. It is longer than failingAlert, because a single
+	// outageAlert is how long an outage lasts until that is a problem, as with FAILING.
+	outageAlert = 30 * time.Second
+
+	// queueFailsAfter is how long a queue fails until that is a problem. It is longer than with FAILING, because a single
 	// queue may be the data of one customer, whose system is restarted.
 	queueFailsAfter = 10 * time.Minute
 
@@ -252,7 +252,7 @@ func (f *failureTeller) checkOutage(ctx context.Context, failing *FailingError) 
 	switch {
 	case f.outage.IsZero() && !was.IsZero():
 		f.log.LogAttrs(ctx, slog.LevelInfo, fmt.Sprintf("outage is over after %s", time.Since(was).Round(time.Second)))
-	case !f.outage.IsZero() && failing == nil && stats.FailedCalls > 0 && time.Since(f.outage) >= failingAlert:
+	case !f.outage.IsZero() && failing == nil && stats.FailedCalls > 0 && time.Since(f.outage) >= outageAlert:
 		text := fmt.Sprintf("several calls have failed, and nothing has succeeded for %s: "+
 			"each queue tries one item at a time; last error: %v", time.Since(f.outage).Round(time.Second), stats.LastError)
 		f.alerter.see(condition.Condition{Kind: condition.Outage.Name, Since: f.outage, Server: f.uuid, Text: text})

@@ -41,6 +41,7 @@ type server struct {
 	unleft      error // why a session that has ended is still in the roster, until the next one
 	lateReplies int   // how many sessions in succession ended because no reply came in time
 
+	adopted atomic.Int64            // how often settings that have changed were adopted
 	session atomic.Pointer[session] // the present one, for executors, the lease and Status; nil before the first
 	state   atomic.Value            // the name of the state, for Ready
 	err     error                   // the result of run

@@ -61,7 +61,7 @@ func newSession(s *server) *session {
 	ss.jobs = newJobRunner(&b)
 	ss.planner = &planner{base: &b}
 	ss.halt = &halt{base: &b}
-	ss.config = &configurer{base: &b, rejected: &s.rejected, settingsVersion: unknownVersion}
+	ss.config = &configurer{base: &b, rejected: &s.rejected, adopted: &s.adopted, settingsVersion: unknownVersion}
 	hung := hungQueues(b.proc)
 	ss.reconciler = newReconciler(ss, hung)
 	ss.parts = []part{

@@ -23,6 +23,7 @@ type rejectedSettings struct {
 type configurer struct {
 	*base
 	rejected *atomic.Pointer[rejectedSettings]
+	adopted  *atomic.Int64 // how often settings that have changed were adopted
 
 	settingsVersion int64 // of the settings in force
 }
@@ -66,6 +67,7 @@ func (c *configurer) apply(ctx context.Context, row Settings, version int64) {
 	}
 	*c.settings = row
 	if !first {
+		c.adopted.Add(1)
 		c.log.LogAttrs(ctx, slog.LevelInfo, "settings in schedule_task_type applied")
 	}
 }

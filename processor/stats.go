@@ -24,6 +24,10 @@ type Stats struct {
 	LastError       error     // the last failure of a select, a peek or a batch, with the IDs of its queues
 	LastErrorTime   time.Time // when it occurred; zero before the first
 
-	FailedCalls  int64     // selects and batches that have failed since an item last succeeded
-	FailingSince time.Time // when the first of them ended, if there are FailingAfter and not all of one item; else zero
+	FailedCalls int64 // selects and batches that have failed since an item last succeeded
+
+	// FailingSince is when the first of them began, or an item last succeeded if that was later. It is zero unless that is
+	// 30 s ago, FailingAfter of them have failed, and not all of them executed one item. Each 10 s that they took together
+	// count as one more, if at least two have failed.
+	FailingSince time.Time
 }

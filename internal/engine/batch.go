@@ -324,7 +324,7 @@ func (b *batch) finishLocked(s *scheduler) {
 
 // evidence returns what the batch says about the service that the dealer calls. round is setup.rounds.
 func (b *batch) evidence(round uint64) evidence {
-	e := evidence{began: b.began, now: b.now, success: b.result.done > 0}
+	e := evidence{began: b.began, now: b.now, took: b.took, success: b.result.done > 0}
 	e.recovered = b.result.recovered && b.mark >= ordinary
 	if b.outcome != failed {
 		return e
@@ -334,7 +334,7 @@ func (b *batch) evidence(round uint64) evidence {
 	e.inconclusive = b.mark < ordinary || b.result.retryNow || b.env.blames(b.err)
 	e.known = b.result.first > 0 && b.result.first < round
 	e.expected = b.lane.sweep != nil && b.lane.sweep.expects(b)
-	e.probe, e.took, e.timeout = b.quota > 0, b.took, b.settings.BatchTimeout
+	e.probe, e.timeout = b.quota > 0, b.settings.BatchTimeout
 	if b.capabilities.Keyed && !b.capabilities.Cursored && !b.result.pause && !e.inconclusive && !e.known {
 		for _, key := range b.keys[:min(len(b.keys), failuresToOpen)] { // more of them would prove nothing more
 			e.items = append(e.items, b.grant.queue.ID+"\x00"+key)

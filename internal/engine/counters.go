@@ -13,8 +13,8 @@ func (p *Processor) Stats() processor.Stats {
 	defer s.mu.Unlock()
 	s.expireOutageLocked(time.Now())
 	stats := s.stats
-	if stats.FailedCalls = s.streak.calls; s.streak.failing(s.settings.FailingAfter) {
-		stats.FailingSince = s.streak.since
+	if stats.FailedCalls = s.streak.calls.n; s.streak.failing(time.Now(), s.settings.FailingAfter) {
+		stats.FailingSince = s.streak.began
 	}
 	stats.OutageSince = s.outage.openSince
 	for _, g := range s.grants {

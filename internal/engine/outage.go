@@ -10,8 +10,9 @@ import (
 type evidence struct {
 	began   time.Time // of the call
 	now     time.Time
-	success bool // an item is done
-	failed  bool // the call has failed; some of its items may be done
+	took    time.Duration // of the dealer
+	success bool          // an item is done
+	failed  bool          // the call has failed; some of its items may be done
 
 	// Of a failed call:
 	err          error
@@ -31,8 +32,7 @@ type evidence struct {
 	exhausted bool          // it shows that no item of its lane can fail again, or that its sweep is complete and none has
 	recovered bool          // an item that had failed is done
 	probe     bool          // a probe has failed
-	took      time.Duration // the probe, of at most timeout if that is not 0
-	timeout   time.Duration
+	timeout   time.Duration // of the probe: it took at most that if it is not 0
 }
 
 // change is what evidence changes.

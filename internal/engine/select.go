@@ -261,7 +261,7 @@ func (c *selectCall) pauseAsked() time.Duration {
 
 // evidence returns what the select says about the dealer and its queue.
 func (c *selectCall) evidence() evidence {
-	e := evidence{now: c.now, err: c.err, wide: true}
+	e := evidence{began: c.began, now: c.now, took: c.took, err: c.err, wide: true}
 	switch w := c.lane.sweep; {
 	case c.outcome == failed:
 		e.selects, e.failed, e.inconclusive = true, true, c.outside || c.env.blames(c.err)

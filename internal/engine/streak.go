@@ -17,19 +17,46 @@ import (
 // successes. So an item that failed before the last success does not count. It counts again when the last success is an
 // hour old: one old success must not hide that all items of a task type fail.
 type streak struct {
-	calls   int64
+	calls   failedCalls
+	began   time.Time // when the first of them began, or the last success if that is later: since then nothing succeeds
 	since   time.Time // when the first of them ended
 	several bool      // the calls are not all executions of one and the same item
 	first   *grant    // of the first call
 	doneAt  time.Time // when an item last succeeded
 }
 
+// failedCalls are calls that have failed in a row.
+type failedCalls struct {
+	n    int64
+	took time.Duration // all of them together
+}
+
+// slowCall is how long a failed call takes that counts as one more. Calls that end by a time limit of a minute would
+// otherwise need minutes until FailingAfter of them have failed, in which nothing succeeds either.
+const slowCall = 10 * time.Second
+
+func (c *failedCalls) add(took time.Duration) {
+	c.n++
+	c.took += took
+}
+
+// enough reports whether so many calls have failed as after says. One slow call is not enough.
+func (c failedCalls) enough(after int) bool {
+	most := int64(after)
+	return after > 0 && c.n >= min(most, 2) && c.n+int64(c.took/slowCall) >= most
+}
+
+// failingFor is how long nothing succeeds until the dealer counts as failing: longer than the restart of a database.
+const failingFor = 30 * time.Second
+
 // poisonFor is how long after a success the items that had failed before do not count.
 const poisonFor = time.Hour
 
-// failing reports whether the dealer does nothing but fail: at least so many calls in a row have failed as after says,
-// and not all of them executed one item, which may be poison.
-func (s *streak) failing(after int) bool { return after > 0 && s.calls >= int64(after) && s.several }
+// failing reports whether the dealer does nothing but fail: nothing has succeeded for failingFor, at least so many calls
+// in a row have failed as after says, and not all of them executed one item, which may be poison.
+func (s *streak) failing(now time.Time, after int) bool {
+	return s.calls.enough(after) && s.several && now.Sub(s.began) >= failingFor
+}
 
 func (s *streak) end() { *s = streak{doneAt: s.doneAt} }
 
@@ -40,8 +67,11 @@ func (s *streak) observe(e evidence, g *grant, sweeps bool) {
 	case e.success:
 		*s = streak{doneAt: e.now}
 	case e.failed && (!e.known || e.now.Sub(s.doneAt) >= poisonFor):
-		if s.calls++; s.calls == 1 {
-			s.since, s.first = e.now, g
+		if s.calls.add(e.took); s.calls.n == 1 {
+			s.began, s.since, s.first = e.began, e.now, g
+			if s.doneAt.After(s.began) {
+				s.began = s.doneAt
+			}
 		}
 		s.several = s.several || s.first != g || g.streak.wide || len(g.streak.items) > 1
 	case sweeps && e.exhausted:
@@ -52,7 +82,7 @@ func (s *streak) observe(e evidence, g *grant, sweeps bool) {
 // queueStreak counts the failures of one queue since an item of it last succeeded. A queue may fail entirely although
 // others succeed, because it is the data of one customer or lies on one shard (X7).
 type queueStreak struct {
-	calls   int64
+	calls   failedCalls
 	since   time.Time // when the first of them ended
 	last    time.Time // when the last of them ended
 	err     error     // of the last of them
@@ -77,7 +107,7 @@ func (s *queueStreak) failing(after int, c capabilities) bool {
 	case s.carried:
 		return true
 	}
-	return s.calls >= int64(after) && (s.wide || c.Cursored || len(s.items) == manyItems)
+	return s.calls.enough(after) && (s.wide || c.Cursored || len(s.items) == manyItems)
 }
 
 // observe counts a call for the queue of g. A failed batch is a success of the queue if one of its items is done. A
@@ -103,7 +133,7 @@ func (s *queueStreak) observe(e evidence, g *grant, round uint64) {
 }
 
 func (s *queueStreak) fail(e evidence, keys ...string) {
-	if s.calls++; s.since.IsZero() {
+	if s.calls.add(e.took); s.since.IsZero() {
 		s.since = e.now
 	}
 	s.last, s.err, s.selects, s.wide = e.now, e.err, e.selects, s.wide || e.wide
@@ -145,7 +175,7 @@ func (s *scheduler) failureLocked(g *grant, now time.Time) *QueueFailure {
 	if g.draining || g.lane.sweep != nil || !g.streak.failing(s.settings.FailingAfter, s.capabilities) {
 		return nil
 	}
-	f := &QueueFailure{Calls: g.streak.calls, Since: g.streak.since, Until: now, Err: g.streak.err}
+	f := &QueueFailure{Calls: g.streak.calls.n, Since: g.streak.since, Until: now, Err: g.streak.err}
 	for e := range s.executors {
 		if c := e.call; c != nil && c.grant == g && c.began.Before(f.Until) {
 			f.Until = c.began
@@ -176,7 +206,7 @@ func (b *batch) failedItems() (keys []string, all bool) {
 
 // endStreakLocked ends the streak if no queue has a part in it any more.
 func (s *scheduler) endStreakLocked() {
-	if s.streak.calls == 0 {
+	if s.streak.calls.n == 0 {
 		return
 	}
 	for _, g := range s.grants {

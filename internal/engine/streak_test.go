@@ -46,7 +46,7 @@ func TestDealerWhoseBatchesFailIsFailing(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		w.wantFailing(t, -1) // four threads, four calls
 		time.Sleep(10 * time.Minute)
-		if s := w.wantFailing(t, time.Second); s.FailedCalls < 20 || s.LastError == nil {
+		if s := w.wantFailing(t, 0); s.FailedCalls < 20 || s.LastError == nil {
 			t.Errorf("%d failed calls, last error %v, want at least 20 and an error", s.FailedCalls, s.LastError)
 		}
 		r.mu.Lock()
@@ -63,6 +63,69 @@ func TestDealerWhoseBatchesFailIsFailing(t *testing.T) {
 		time.Sleep(time.Hour)
 		if s := w.Stats(); time.Since(s.FailingSince) > 50*time.Minute {
 			t.Errorf("failing since %s, want since an hour after the success", s.FailingSince.Sub(w.begin))
+		}
+	})
+}
+
+// A dealer counts as failing when nothing has succeeded for half a minute: a restart of what it calls is shorter. The
+// time begins with the last success, although the call that fails first began before it.
+func TestDealerFailsForHalfAMinute(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := newRows(w, numbered("a", 6)...)
+		for _, item := range r.open[1:] {
+			r.bad[item] = errBroken
+		}
+		w.start(t, r, engine.Env{}, failingAfter(), "a")
+		time.Sleep(29 * time.Second)
+		if s := w.wantFailing(t, -1); s.FailedCalls < 5 || s.SuccessCount != 1 {
+			t.Errorf("%d failed calls, %d items done, want at least 5 and 1", s.FailedCalls, s.SuccessCount)
+		}
+		time.Sleep(2 * time.Second)
+		w.wantFailing(t, 0)
+	})
+}
+
+// Calls that take long and then fail count more: with two queues of calls of a minute, nothing has succeeded for a minute
+// when two of them have failed. One such call is not enough.
+func TestDealerWhoseSlowCallsFailIsFailing(t *testing.T) {
+	for name, wants := range map[string]struct {
+		takes time.Duration
+		after time.Duration // the dealer is failing then, and not a second before
+	}{
+		"a minute":   {time.Minute, time.Minute},
+		"15 seconds": {15 * time.Second, 30 * time.Second}, // two have failed after 15 s, which is not half a minute
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				d := &dealer{
+					sel: func(_ context.Context, s processor.Selection) ([]string, error) { return []string{s.Queue.ID + "1"}, nil },
+					exec: func(context.Context, []string) error {
+						time.Sleep(wants.takes)
+						return errBroken
+					},
+				}
+				w.start(t, d, engine.Env{}, failingAfter(), "a", "b")
+				time.Sleep(wants.after - time.Second)
+				w.wantFailing(t, -1)
+				time.Sleep(time.Second + time.Millisecond)
+				if s := w.wantFailing(t, 0); s.FailedCalls > 4 {
+					t.Errorf("%d failed calls, want few", s.FailedCalls)
+				}
+			})
+		})
+	}
+	bubble(t, func(t *testing.T, w *world) {
+		d := &dealer{
+			sel: func(context.Context, processor.Selection) ([]string, error) { return []string{"a1"}, nil },
+			exec: func(context.Context, []string) error {
+				time.Sleep(10 * time.Minute)
+				return errBroken
+			},
+		}
+		w.start(t, d, engine.Env{}, failingAfter(), "a")
+		time.Sleep(10*time.Minute + 500*time.Millisecond)
+		if s := w.wantFailing(t, -1); s.FailedCalls != 1 {
+			t.Errorf("%d failed calls, want 1", s.FailedCalls)
 		}
 	})
 }
