@@ -32,7 +32,8 @@ func refusalOf(err error, text string) *refusal {
 			return nil
 		}
 		if e.Code == "42P18" {
-			e.Message += ": give it one, as in CAST({{slot}} AS timestamptz)"
+			const message = "could not determine the data type: give it one, as in CAST({{slot}} AS timestamptz)"
+			return &refusal{message, offsetOfMark(text, e.Message), err}
 		}
 		return &refusal{e.Message, byteOffset(text, e.Position), err}
 	}
@@ -65,6 +66,15 @@ func byteOffset(text, position string) int {
 		if n--; n == 0 {
 			return offset
 		}
+	}
+	return -1
+}
+
+// offsetOfMark returns the offset of the mark that PostgreSQL names as "parameter $2", or -1.
+func offsetOfMark(text, message string) int {
+	mark := regexp.MustCompile(`\$\d+`).FindString(message)
+	if at := regexp.MustCompile(regexp.QuoteMeta(mark) + `\b`).FindStringIndex(text); mark != "" && at != nil {
+		return at[0]
 	}
 	return -1
 }

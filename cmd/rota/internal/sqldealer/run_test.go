@@ -148,7 +148,8 @@ func TestPlaceholderWhoseTypeNothingSays(t *testing.T) {
 			Select:      "SELECT id FROM one WHERE {{index}} = 1 AND concat({{slot}}) <> '' LIMIT {{limit}}",
 			ExecuteEach: "UPDATE one SET id = 1",
 		})
-		const want = "could not determine data type of parameter $2: give it one, as in CAST({{slot}} AS timestamptz)"
+		const want = ".select, line 1, column 52 ({{slot}}) <> '' LIMIT {{limit}}): could not determine the data type: " +
+			"give it one, as in CAST({{slot}} AS timestamptz)"
 		if err := d.Check(t.Context()); !Refused(err) || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
