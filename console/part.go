@@ -115,6 +115,9 @@ func (v *view) State(names ...string) *partState {
 // Knows reports whether the parts are known.
 func (v *view) Knows(names ...string) bool { return v.viewer.knows(names...) }
 
+// Command returns a command line of rota for the environment of the page.
+func (v *view) Command(line string) string { return v.viewer.client.CommandLines(line) }
+
 // Lacking returns what the page says of all parts that it does not know; nil if it lacks none.
 func (v *view) Lacking() *partState {
 	var names []string

@@ -404,7 +404,9 @@ func (w *backlogWindow) add(c backlogCount) {
 
 func (w *backlogWindow) last() backlogCount { return w.counts[len(w.counts)-1] }
 
-func (w *backlogWindow) recent() []backlogCount { return w.counts[max(0, len(w.counts)-backlogRecent):] }
+func (w *backlogWindow) recent() []backlogCount {
+	return w.counts[max(0, len(w.counts)-backlogRecent):]
+}
 
 // rates returns by how many items per second the backlog has grown since the first count, and how many executors the
 // queue needs to keep up with what arrives: the part of the time in which its calls were in flight, and more in

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 // historian notices that the database has lost history that it had acknowledged (H7). All sessions of a server share
@@ -102,7 +103,8 @@ func (h *historian) check() *job {
 			if !found.Lost {
 				return false
 			}
-			h.log.LogAttrs(ctx, slog.LevelError, "the database has lost history that it had acknowledged; "+outcomeOf(found))
+			h.log.LogAttrs(ctx, slog.LevelError, "the database has lost history that it had acknowledged; "+
+				ops.New(h.roster).CommandLines(outcomeOf(found)))
 			if open {
 				h.alerter.report(roster.LossCondition(loss))
 			}

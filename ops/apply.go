@@ -11,6 +11,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/fit"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/processor"
@@ -402,28 +403,28 @@ func checkModeChange(ctx context.Context, l *roster.LockTx, d SettingsDiff) erro
 		return fmt.Errorf("lock: %w", err)
 	}
 	var blockers []error
-	for _, b := range []struct{ query, text string }{
+	for _, b := range []struct{ query, text, command string }{
 		{
 			`SELECT run_id, own_sign FROM schedule_run WHERE task_type = ? AND state IN ('` + runs.Waiting + `', '` +
 				runs.Ready + `', '` + runs.Running + `') ORDER BY run_id LIMIT 1`,
-			"run %s (own_sign %s) is open: wait for its end or cancel it (rota run cancel)",
+			"run %s (own_sign %s) is open: wait for its end or cancel it", "rota run cancel",
 		},
 		{
 			`SELECT run_id, own_sign FROM schedule_submission WHERE task_type = ? ORDER BY run_id LIMIT 1`,
-			"run %s (own_sign %s) was submitted and is still to be made: wait for its end",
+			"run %s (own_sign %s) was submitted and is still to be made: wait for its end", "",
 		},
 		{
 			`SELECT backfill_id, own_sign FROM schedule_backfill WHERE task_type = ? AND state = '` + runs.BackfillRunning +
 				`' ORDER BY backfill_id LIMIT 1`,
-			"backfill %s (own_sign %s) is open: wait for its end or cancel it (rota run backfill cancel)",
+			"backfill %s (own_sign %s) is open: wait for its end or cancel it", "rota run backfill cancel",
 		},
 		{
 			`SELECT task_type, rule FROM schedule_task_after WHERE upstream = ? ORDER BY task_type LIMIT 1`,
-			"task type %s runs after it (%s): take it out of its after first",
+			"task type %s runs after it (%s): take it out of its after first", "",
 		},
 		{
 			`SELECT name, own_sign FROM schedule_trigger WHERE target = ? ORDER BY name, own_sign LIMIT 1`,
-			"trigger %s (own_sign %s) fires it: delete the trigger first (rota trigger delete)",
+			"trigger %s (own_sign %s) fires it: delete the trigger first", "rota trigger delete",
 		},
 	} {
 		type blocker struct{ Name, Detail string }
@@ -432,8 +433,21 @@ func checkModeChange(ctx context.Context, l *roster.LockTx, d SettingsDiff) erro
 			return fmt.Errorf("look for what mode RUN holds: %w", err)
 		}
 		for _, f := range found {
-			blockers = append(blockers, fmt.Errorf("mode must not change from RUN to CONTINUOUS: "+b.text, f.Name, f.Detail))
+			blocker := fmt.Errorf("mode must not change from RUN to CONTINUOUS: "+b.text, f.Name, f.Detail)
+			if b.command != "" {
+				line := commandElsewhere(l.OwnSign, f.Detail, b.command+" "+human.ShellWord(f.Name))
+				blocker = fmt.Errorf("%w: %s", blocker, line)
+			}
+			blockers = append(blockers, blocker)
 		}
 	}
 	return errors.Join(blockers...)
+}
+
+// commandElsewhere returns a command line for an environment that may be another one than here.
+func commandElsewhere(here, there, line string) string {
+	if here == there {
+		return CommandLines(here, line)
+	}
+	return human.CommandsIn(there, line)
 }

@@ -37,11 +37,14 @@ func (c *Client) In(ownSign string) (*Client, error) {
 }
 
 // CommandLines returns a text, such as a hint, whose command lines of rota work for this environment as they stand.
-func (c *Client) CommandLines(text string) string {
-	if c.ownSign == center.DefaultOwnSign {
+func (c *Client) CommandLines(text string) string { return CommandLines(c.ownSign, text) }
+
+// CommandLines is [Client.CommandLines] for an environment by its name; empty stands for the one without a name.
+func CommandLines(ownSign, text string) string {
+	if ownSign == "" || ownSign == center.DefaultOwnSign {
 		return text
 	}
-	return human.CommandsIn(c.ownSign, text)
+	return human.CommandsIn(ownSign, text)
 }
 
 // Runs returns the bundle that lists, submits and controls the runs of task types of mode RUN.

@@ -39,10 +39,17 @@ func testModeChange(t *testing.T, c *center.Center) {
 	t.Run("R14 mode RUN does not end while a run is open", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		id := r.submitAndOpen("k")
-		refused(r, "run "+id+" (own_sign BASE) is open: ")
+		refused(r, "run "+id+" (own_sign BASE) is open: wait for its end or cancel it: rota run cancel "+id)
+		other, err := ops.New(c).In("ELSEWHERE")
+		r.must(err)
+		diff, err := other.Tasks().Compare(t.Context(), r.task, center.Settings{Queues: 1})
+		r.must(err)
+		if err := other.Tasks().Apply(t.Context(), diff, "test"); err == nil || !strings.Contains(err.Error(), "rota --own-sign BASE run cancel "+id) {
+			t.Errorf("the change in another environment: got %v, want an error with the command for this one", err)
+		}
 		r.finishAll("A", "0")
 		r.must(stopAndApply(r))
-		_, _, err := c.Engine().Runs.Submit(t.Context(), r.task, runs.Submission{Key: "late"})
+		_, _, err = c.Engine().Runs.Submit(t.Context(), r.task, runs.Submission{Key: "late"})
 		if err == nil || !strings.Contains(err.Error(), "mode is CONTINUOUS") {
 			t.Fatalf("submission to a task type of mode CONTINUOUS: got %v, want an error", err)
 		}

@@ -24,7 +24,7 @@ import (
 
 func main() {
 	if err := environ.Restore(); err != nil {
-		os.Exit(cli.Report(err, os.Stderr))
+		os.Exit(cli.Report(nil, err, os.Stderr))
 	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -36,8 +36,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	if err := root.Execute(); err != nil {
-		return cli.Report(err, stderr)
+	if cmd, err := root.ExecuteC(); err != nil {
+		return cli.Report(cmd, err, stderr)
 	}
 	return 0
 }

@@ -48,7 +48,7 @@ func TestRuns(t *testing.T) {
 		s.wantOutput("run show extract", `(?s) RUNNING, started .*, deadline in 24h.*2 of 4 queues, 20 items.* 2 +PENDING +- +0 .* 0 +DONE +web3:3:00000003 +1 +10`)
 		s.wantOutput("run pause "+extract, `^run `+extract+` \(extract\): paused; its sweeps stop\n$`)
 		s.wantOutput("run list extract", ` PAUSED +2/4`)
-		s.wantOutput("run show extract", ` PAUSED; see rota run resume, started`)
+		s.wantOutput("run show extract", ` PAUSED; see rota run resume `+extract+`, started`)
 		s.wantOutput("run resume extract", `: resumed\n$`)
 		s.wantOutput("run cancel extract", `: cancelled\n$`)
 		cause := `extract \(run ` + extract + `\) CANCELLED: cancelled: 2 of 4 queues were not done`

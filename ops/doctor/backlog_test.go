@@ -37,7 +37,7 @@ func TestDiagnoseReportsBacklog(t *testing.T) {
 		wantFinding(t, c, "backlog", "PROBLEM the oldest item stays the oldest, and the backlog does not become less: a (100 left, the oldest 1h0m")
 		wantFinding(t, c, "backlog", "NOTE more items come than are executed: b (5 left)")
 		centertest.Exec(t, c, "UPDATE schedule_task_type SET rate_per_second = 1")
-		if got := hintsOf(t, c, condition.BacklogGrowing); len(got) != 1 || got[0] != "it executes no more than its settings allow: rate_per_second (1)" {
+		if got := hintsOf(t, c, condition.BacklogGrowing); len(got) != 1 || got[0] != "it executes no more than its settings allow: rate_per_second (1); to lift that: rota task set settle rate_per_second=0" {
 			t.Errorf("what to do where a setting limits: %q", got)
 		}
 		if got := findingsOf(t, c, "backlog"); len(got) != 2 {

@@ -383,7 +383,7 @@ func (d queueCheck) backlog(r rosterRows, settings center.Settings) {
 	d.list(condition.BacklogStuck, "the oldest item stays the oldest, and the backlog does not become less",
 		withTrend(ops.BacklogStuck))
 	if growing := withTrend(ops.BacklogGrowing); len(growing) > 0 {
-		d.advise(condition.BacklogGrowing, limitHint(settings), "more items come than are executed: %s",
+		d.advise(condition.BacklogGrowing, limitHint(r.task.TaskType, settings), "more items come than are executed: %s",
 			human.First(growing, 5))
 	}
 	d.limitedBacklog(r, settings)
@@ -407,17 +407,19 @@ func (d queueCheck) limitedBacklog(r rosterRows, settings center.Settings) {
 	}
 }
 
-// limitHint says which limits may be why a backlog grows; empty if the task type has none.
-func limitHint(s center.Settings) string {
+// limitHint says which limits may be why a backlog grows, and how to lift them; empty if the task type has none.
+func limitHint(taskType string, s center.Settings) string {
 	names := []string{"rate_per_second", "queue_rate_per_second", "max_in_flight", "queue_max_in_flight"}
-	var limits []string
+	var limits, lifted []string
 	for _, r := range s.Records() {
 		if slices.Contains(names, r.Name) && r.Text != "0" {
 			limits = append(limits, fmt.Sprintf("%s (%s)", r.Name, r.Text))
+			lifted = append(lifted, r.Name+"=0")
 		}
 	}
 	if len(limits) == 0 {
 		return ""
 	}
-	return "it executes no more than its settings allow: " + strings.Join(limits, ", ")
+	return "it executes no more than its settings allow: " + strings.Join(limits, ", ") + "; to lift that: " +
+		command("rota task set", append([]string{taskType}, lifted...)...)
 }

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/cmd/rota/internal/redact"
 	"github.com/dutyrota/rota/internal/escape"
@@ -29,14 +32,30 @@ func (e UsageError) Unwrap() error { return e.error }
 // usageErrors are the errors that only another command line can avoid.
 var usageErrors = []error{ops.ErrOtherTask, runs.ErrBackfillRange, verbs.ErrChoice}
 
-// Report writes an error to stderr, one line per error, and returns the exit code.
-func Report(err error, stderr io.Writer) int {
-	lines := escape.Errors(err)
+// Report writes the error of a command to stderr, one line per error, and returns the exit code. Command lines in it
+// are for the environment of the command. The command may be nil.
+func Report(cmd *cobra.Command, err error, stderr io.Writer) int {
+	lines, ownSign := escape.Errors(err), ownSignOf(cmd)
 	lines[len(lines)-1] += hint(err)
 	for _, line := range lines {
-		fmt.Fprintf(stderr, "rota: %s\n", redact.URLs(line)) //nolint:errcheck // stderr is the last channel
+		if line = redact.URLs(line); !strings.HasSuffix(line, "--help)") {
+			line = ops.CommandLines(ownSign, line)
+		}
+		fmt.Fprintf(stderr, "rota: %s\n", line) //nolint:errcheck // stderr is the last channel
 	}
 	return exitCode(err)
+}
+
+// ownSignOf returns the environment that a command works in; empty if it has none, or its connection cannot be read.
+func ownSignOf(cmd *cobra.Command) string {
+	if cmd == nil || cmd.Flags().Lookup("own-sign") == nil || cmd.Flags().Lookup("config") == nil {
+		return ""
+	}
+	c, err := ReadConnection(cmd)
+	if err != nil {
+		return ""
+	}
+	return c.OwnSign
 }
 
 func exitCode(err error) int {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/internal/human"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -20,7 +21,7 @@ func blockerSuffix(r runs.Record, blocker string) string {
 	case blocker == "":
 		return ""
 	case r.Paused:
-		return "; see rota run resume"
+		return "; " + ops.CommandLines(r.OwnSign, "see rota run resume "+r.ID)
 	}
 	return "; " + strings.TrimPrefix(blocker, "it ")
 }

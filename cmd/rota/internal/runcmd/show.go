@@ -106,7 +106,8 @@ func (d runDetails) moreItems(sc cli.Screen) string {
 	if more <= 0 {
 		return ""
 	}
-	return "\n" + wrapped(sc, fmt.Sprintf("and %s more failed: rota item list --run %s", fmt.Sprint(more), d.Run.ID))
+	return "\n" + wrapped(sc, fmt.Sprintf("and %d more failed: %s", more,
+		ops.CommandLines(d.Run.OwnSign, "rota item list --run "+d.Run.ID)))
 }
 
 // head returns the lines above the tables, indented like them.
