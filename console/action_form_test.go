@@ -264,7 +264,7 @@ func TestManyItemsGoOnRequestByRequest(t *testing.T) {
 	if form.Get("after") == "" {
 		t.Error("one request has examined all items")
 	}
-	if next := s.get("/" + got.Get("Location")); !strings.Contains(next.body, "settle$BASE: 12000 failed items dropped") {
+	if next := s.get("/" + got.Get("Location")); !strings.Contains(next.body, "settle$BASE: 12000 failed items forgotten") {
 		t.Errorf("the end: %s", next.body)
 	}
 	left, err := ops.New(s.center).Items().List(t.Context(), ops.ItemFilter{}, 100)

@@ -79,7 +79,7 @@ func (s *site) changes() []change {
 			return s.server(web1).State != ops.StateDraining && s.server(web2).State != ops.StatePaused
 		}},
 		{"item-retry", values("task", "settle", "key", evil), console.Operate, "settle", "settle$BASE: 1 failed item retried", func(s *site) bool { return s.item(evil) == ops.ItemRetry }},
-		{"item-drop", values("task", "settle", "all", "true", "error", "account … is closed"), console.Change, "settle", "settle$BASE: 2 failed items dropped", func(s *site) bool { return s.item("4711") == "" && s.item(evil) != "" }},
+		{"item-drop", values("task", "settle", "all", "true", "error", "account … is closed"), console.Change, "settle", "settle$BASE: 2 failed items forgotten", func(s *site) bool { return s.item("4711") == "" && s.item(evil) != "" }},
 		{"run-pause", values("run", run), console.Operate, "nightly", "(nightly): paused", func(s *site) bool { return s.run(run).Paused }},
 		{"run-resume", values("run", run), console.Operate, "nightly", "(nightly): resumed", func(s *site) bool { return !s.run(run).Paused }},
 		{"run-cancel", values("run", run), console.Operate, "nightly", "(nightly): cancelled", runIn(runs.Cancelled)},

@@ -82,7 +82,7 @@ func (j Judgement) Unknown(now time.Time) string {
 	switch {
 	case j.Known(now):
 		return ""
-	case j.At.IsZero() && j.Err == nil:
+	case j.Err == nil && (j.At.IsZero() || now.Sub(j.Since) < judgeLimit):
 		return "Checking"
 	case j.Err == nil:
 		return "Not checked for " + human.Age(now.Sub(since).Seconds()) + ": the checks have not ended"

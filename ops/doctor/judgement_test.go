@@ -19,6 +19,10 @@ func TestVerdict(t *testing.T) {
 	found := Judgement{Findings: []condition.Condition{notes, failing, failing}, At: now.Add(-12 * time.Second), Took: time.Second}
 	old := found
 	old.At = now.Add(-JudgementHolds - 4*time.Second)
+	again := old // nobody has looked since, and somebody does now
+	again.Since = now.Add(-time.Second)
+	hangs := old
+	hangs.Since = now.Add(-judgeLimit)
 	slow := old
 	slow.Took = 2 * time.Second
 	away := errors.New("connection refused")
@@ -34,6 +38,8 @@ func TestVerdict(t *testing.T) {
 		"never":                            {Judgement{}.failed(away, now.Add(-40*time.Second)).failed(away, now), "Not checked for 40s: connection refused"},
 		"an outage":                        {found.failed(away, now.Add(-3*time.Second)), "Not checked for 12s: connection refused. Before: 2 problems, 1 note"},
 		"checks that hang":                 {old, "Not checked for 34s: the checks have not ended. Before: 2 problems, 1 note"},
+		"checks that have begun again":     {again, "Checking. Before: 2 problems, 1 note"},
+		"checks again that hang":           {hangs, "Not checked for 34s: the checks have not ended. Before: 2 problems, 1 note"},
 		"checks of a roster that is large": {slow, "2 problems, 1 note"},
 	} {
 		if got := c.j.Verdict(now); got != c.verdict {

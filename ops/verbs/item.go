@@ -73,7 +73,8 @@ var dropItems = verb[DropItems](Verb{
 // Prepare implements Operation.
 func (a DropItems) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	change, err := itemVerb{
-		Verb: dropItems, past: "dropped", do: c.Items().Drop,
+		Verb: dropItems, past: "forgotten", do: c.Items().Drop,
+		note: "An item that a select still returns is executed again as if it had never failed.",
 		rest: func(left ItemChoice) Operation { return DropItems{left} },
 	}.prepare(ctx, c, a.ItemChoice)
 	if err == nil {
@@ -86,6 +87,7 @@ func (a DropItems) Prepare(ctx context.Context, c *ops.Client) (*Change, error) 
 type itemVerb struct {
 	*Verb
 	past string
+	note string // what people should know when it is done; may be empty
 	do   func(ctx context.Context, taskType, actor string, keys ...string) (int, error)
 	rest func(left ItemChoice) Operation
 }
@@ -116,18 +118,29 @@ func (v itemVerb) prepare(ctx context.Context, c *ops.Client, a ItemChoice) (*Ch
 	}
 	change.Title = v.Button() + " " + items
 	change.Objects = []Object{{Name: items, Past: v.past, do: func(ctx context.Context, actor string) (Done, error) {
-		if a.All {
-			return v.changeAll(ctx, c, a, a.countedIn(t), change.step, actor)
-		}
-		n, err := v.do(ctx, a.TaskType, actor, a.Keys...)
-		done := v.done(c, a, n)
-		if err == nil && n < len(a.Keys) {
-			return Done{}, fmt.Errorf("%s: no failed item has %d of the %d keys; %s",
-				done.Object, len(a.Keys)-n, len(a.Keys), done.Text)
+		done, err := v.change(ctx, c, a, t, change.step, actor)
+		if err == nil && done.some && done.Rest == nil {
+			done.Note = v.note
 		}
 		return done, err
 	}}}
 	return change, nil
+}
+
+// change changes the items of the keys, or all that match.
+func (v itemVerb) change(
+	ctx context.Context, c *ops.Client, a ItemChoice, t ops.TaskRecord, step func(Done) bool, actor string,
+) (Done, error) {
+	if a.All {
+		return v.changeAll(ctx, c, a, a.countedIn(t), step, actor)
+	}
+	n, err := v.do(ctx, a.TaskType, actor, a.Keys...)
+	done := v.done(c, a, n)
+	if err == nil && n < len(a.Keys) {
+		return Done{}, fmt.Errorf("%s: no failed item has %d of the %d keys; %s",
+			done.Object, len(a.Keys)-n, len(a.Keys), done.Text)
+	}
+	return done, err
 }
 
 // countedIn returns about how many items changeAll examines; 0 if the counts of the task type do not tell.
