@@ -43,6 +43,10 @@ type Task struct {
 	Given    []string // the settings that the file names, even as null, which means the default
 	SQL      SQLDealer
 	Program  Program
+
+	// Unread says that Load has found a mistake of the dealer, or of a setting on which the rules of the dealer depend. So
+	// it is not known what else is wrong with the dealer.
+	Unread bool
 }
 
 // SQLDealer is the entry below "dealer: sql:". Load does not check its statements.
@@ -93,7 +97,7 @@ type Service struct {
 
 // Load reads the file at path. Flags that were set override it. Load uses only flags that are named like a top-level
 // key (own-sign for own_sign), and config; flags may be nil. The error has one line for each problem of the file, in
-// the order of the file.
+// the order of the file. Beside such an error Load returns what it has read.
 func Load(path string, flags *pflag.FlagSet) (*File, error) {
 	src, err := open(path, flags)
 	if err != nil {

@@ -32,6 +32,9 @@ var (
 	dealerKeys = []string{"sql", "command", "http", "answers", "env"}
 )
 
+// readWithDealer are the entries of a task on which the rules of its dealer depend.
+var readWithDealer = []string{"dealer", "mode", "queues", "database"}
+
 // sqlFields returns, for each key below "sql", a pointer to its field in d.
 func sqlFields(d *SQLDealer) map[string]any {
 	return map[string]any{
@@ -81,11 +84,13 @@ func (s taskSource) task(e entry) Task {
 	entries := s.mapping(path, e.value)
 	s.checkKeys(path, entries, taskKeys)
 	for _, e := range entries {
+		known := len(s.problems)
 		if e.key == "dealer" {
 			s.dealer(path+".dealer", e.value, &t)
 		} else if name := s.setting(path+".", e, &t.Settings); name != "" {
 			t.Given = append(t.Given, name)
 		}
+		t.Unread = t.Unread || len(s.problems) > known && slices.Contains(readWithDealer, e.key)
 	}
 	if len(s.problems) > before {
 		return t // do not validate settings that lack a value
@@ -94,9 +99,14 @@ func (s taskSource) task(e entry) Task {
 		for _, line := range escape.Errors(err) {
 			s.add(e.line, "%s: %s", path, line)
 		}
+		of := center.Settings{
+			Mode: t.Settings.Mode, Database: t.Settings.Database, Queues: t.Settings.Queues, QueueNames: t.Settings.QueueNames,
+		}
+		t.Unread = of.Validate() != nil
 		return t
 	}
 	s.checkDatabases(path, entries, t.Settings)
+	t.Unread = len(s.problems) > before
 	if e := find(entries, "dealer"); e != nil {
 		s.checkAnswers(path+".dealer", s.mapping(path+".dealer", e.value), t)
 	}

@@ -105,6 +105,11 @@ func TestDoctorReportsAFileThatWorkersRefuse(t *testing.T) {
 			"PROBLEM  STATEMENTS        rota.yaml:3: tasks.settle.queue: unknown key; ",
 			"PROBLEM  STATEMENTS        rota.yaml:8: tasks.settle.dealer.sql.keys: unknown key; ",
 		},
+		"hints: maybe\n" + strings.NewReplacer("queues:", "queue:", "{{limit}}", "{{limt}}").Replace(good): {
+			"PROBLEM  STATEMENTS        rota.yaml:1: hints (maybe): ",
+			"PROBLEM  STATEMENTS        rota.yaml:4: tasks.settle.queue: unknown key; ",
+			"PROBLEM  STATEMENTS        settle: tasks.settle.dealer.sql.select has the unknown placeholder {{limt}}",
+		},
 		strings.Replace(good, "{{limit}}", "{{limt}}", 1): {
 			"PROBLEM  STATEMENTS        settle: tasks.settle.dealer.sql.select has the unknown placeholder {{limt}}",
 		},

@@ -169,6 +169,39 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
+// A worker reports all mistakes of a file at once: those of its settings, and those of the statements of each dealer that
+// could be read. What follows from a mistake is no mistake.
+func TestWorkerReportsAllMistakesOfAFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	bad := strings.NewReplacer("{{limit}}", "{{limt}}", "{{keys}}", "{{key}}").Replace(goodDealer)
+	task := func(name, rest string) string { return "  " + name + ":\n    queues: 1" + rest }
+	writeFile(t, filepath.Join(dir, "rota.yaml"), "database: oracle://h/d\nhtp: 1\ntasks:\n"+task("settle", "\n    drain_timeout: 30"+bad)+
+		task("unread", strings.Replace(bad, "key: id", "keys: id", 1))+task("moody", "\n    mode: RUNN"+bad))
+	for args, want := range map[string][]string{
+		"worker": {
+			"rota.yaml:2: htp: unknown key", "rota.yaml:6: tasks.settle.drain_timeout (30)", "rota.yaml:19: tasks.moody: mode (",
+			"rota.yaml:18: tasks.unread.dealer.sql.keys: unknown key", "database URL: unknown scheme",
+		},
+		"worker --database sqlite:rota.db": {
+			"rota.yaml:2: htp: unknown key", "rota.yaml:6: tasks.settle.drain_timeout (30)", "rota.yaml:19: tasks.moody: mode (",
+			"rota.yaml:18: tasks.unread.dealer.sql.keys: unknown key",
+			"rota.yaml: tasks.settle.dealer.sql.select has the unknown placeholder {{limt}}",
+			"rota.yaml: tasks.settle.dealer.sql.execute has the unknown placeholder {{key}}",
+		},
+	} {
+		_, stderr, code := runRota(t, dir, strings.Fields(args)...)
+		for _, w := range want {
+			if !strings.Contains(stderr, "rota: "+w) {
+				t.Errorf("rota %s: want %s, got\n%s", args, w, stderr)
+			}
+		}
+		if n := strings.Count(stderr, "\n"); code != 2 || n != len(want) {
+			t.Errorf("rota %s: exit code %d and %d lines, want 2 and %d:\n%s", args, code, n, len(want), stderr)
+		}
+	}
+}
+
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{"", "--help", "migrate", "worker --help", "migrate up --help"} {

@@ -75,16 +75,19 @@ func diagnose(cmd *cobra.Command, taskType string) (findings []condition.Conditi
 	}
 	tasks, refused := fileTasks(cmd, taskType)
 	findings = append(findings, refused...)
-	findings = append(findings, doctor.DiagnoseFile(cmd.Context(), c, cli.ConfigPath(cmd), cli.SettingsOf(tasks))...)
+	if len(refused) == 0 { // else some settings are not read
+		path := cli.ConfigPath(cmd)
+		findings = append(findings, doctor.DiagnoseFile(cmd.Context(), c, path, cli.SettingsOf(tasks))...)
+	}
 	for _, task := range tasks {
 		findings = append(findings, diagnoseStatements(cmd.Context(), c, task)...)
 	}
 	return findings, nil
 }
 
-// fileTasks returns the task type, or all, of the file. If a worker refuses the file, it returns none, and each error
-// as a finding. A file without tasks serves the connection only.
-func fileTasks(cmd *cobra.Command, taskType string) ([]config.Task, []condition.Condition) {
+// fileTasks returns the task type, or all, of the file. If a worker refuses the file, it returns each error as a
+// finding, and the tasks whose dealers could be read. A file without tasks serves the connection only.
+func fileTasks(cmd *cobra.Command, taskType string) (tasks []config.Task, refused []condition.Condition) {
 	path := cli.ConfigPath(cmd)
 	if _, err := os.Stat(path); err != nil {
 		return nil, nil
@@ -94,13 +97,13 @@ func fileTasks(cmd *cobra.Command, taskType string) ([]config.Task, []condition.
 		return nil, nil
 	}
 	if err != nil {
-		var findings []condition.Condition
 		for line := range strings.Lines(err.Error()) {
-			findings = append(findings, refusal("", strings.TrimSpace(line)))
+			refused = append(refused, refusal("", strings.TrimSpace(line)))
 		}
-		return nil, findings
 	}
-	return slices.DeleteFunc(file.Tasks, func(t config.Task) bool { return taskType != "" && taskType != t.Name }), nil
+	return slices.DeleteFunc(file.Tasks, func(t config.Task) bool {
+		return t.Unread || taskType != "" && taskType != t.Name
+	}), refused
 }
 
 // refusal is the finding of what a worker refuses in the file.

@@ -98,12 +98,13 @@ type worker struct {
 	front    *front
 }
 
-// newWorker reads and validates the file before the worker connects to anything.
+// newWorker reads and validates the file before the worker connects to anything. The error has all mistakes of the file,
+// those of statements too, as far as the others leave a task readable.
 func newWorker(cmd *cobra.Command) (*worker, error) {
 	path := cli.ConfigPath(cmd)
-	file, err := config.Load(path, cmd.Flags())
-	if err != nil {
-		return nil, err
+	file, mistakes := config.Load(path, cmd.Flags())
+	if file == nil {
+		return nil, mistakes
 	}
 	secrets := secretsOf(file)
 	if slices.ContainsFunc(file.Tasks, func(t config.Task) bool { return len(t.Program.Command) > 0 }) {
@@ -113,13 +114,19 @@ func newWorker(cmd *cobra.Command) (*worker, error) {
 	}
 	cli.ShowConnection(cmd, file.Connection)
 	kinds, err := cli.Kinds(file.Connection)
-	if err != nil {
-		return nil, err
+	switch {
+	case file.Database == "": // one of the mistakes says so
+		return nil, mistakes
+	case err != nil:
+		return nil, errors.Join(mistakes, err)
 	}
 	w := &worker{path: path, file: file, secrets: secrets}
 	w.log = daemon.NewLogger(cmd.ErrOrStderr(), w.secrets.Text)
-	var errs []error
+	errs := []error{mistakes}
 	for _, task := range file.Tasks {
+		if task.Unread {
+			continue
+		}
 		p, err := w.addProgram(task)
 		for _, err := range []error{w.addDealer(task, kinds, p), err} {
 			if err != nil {
