@@ -27,6 +27,10 @@ type Problem struct {
 	State    string `json:"state"`        // of the run or the trigger
 	Message  string `json:"message"`      // of the run or the trigger: the cause
 
+	// Cancelled has, of several failed runs, those that were cancelled in a rerun, at most a few: they are not FAILED any
+	// more, and their work is not done either.
+	Cancelled []string `json:"cancelled_run_ids" db:"-"`
+
 	// Since is when the first run failed, the open run began to wait or was opened, or the slot was due.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero" db:"until_at"` // when the last run failed; the deadline of an open run
@@ -98,13 +102,22 @@ func (p Problem) failedText() string {
 	if p.Count == 1 {
 		return fmt.Sprintf("%s at %s (one of the %s): %s", p.State, instant(p.Until), source, p.Message)
 	}
-	verb := "have failed"
+	verb, reruns := "have failed", ""
 	if p.Kind == condition.RunCancelled.Name {
 		verb = "were cancelled"
 	}
-	return fmt.Sprintf("%d %s %s since %s, the last one (%s) %s at %s: %s",
-		p.Count, source, verb, instant(p.Since), p.RunID, p.State, instant(p.Until), p.Message)
+	if len(p.Cancelled) > 0 {
+		reruns = "; cancelled in a rerun: " + strings.Join(p.Cancelled[:min(len(p.Cancelled), shownReruns)], ", ")
+	}
+	if len(p.Cancelled) > shownReruns {
+		reruns += " and others"
+	}
+	return fmt.Sprintf("%d %s %s since %s, the last one (%s) %s at %s: %s%s",
+		p.Count, source, verb, instant(p.Since), p.RunID, p.State, instant(p.Until), p.Message, reruns)
 }
+
+// shownReruns is the number of runs that were cancelled in a rerun and that a text names.
+const shownReruns = 5
 
 // instant formats a time for people, in UTC.
 func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
@@ -212,7 +225,7 @@ var (
 )
 
 // Problems lists what an operator should look after in the runs of the task type, or of all task types if it is empty
-// (R19). It sends two statements, and up to three more for each trigger with failed runs.
+// (R19). It sends two statements, and up to four more for each trigger with failed runs.
 func (rs *Runs) Problems(ctx context.Context, taskType string) ([]Problem, error) {
 	list, err := rs.endings(ctx, taskType, unresolved, condition.RunFailed.Name)
 	if err != nil {
@@ -314,10 +327,24 @@ func (rs *Runs) endings(ctx context.Context, taskType, condition, kind string) (
 		if len(runs) > 0 { // otherwise they were deleted meanwhile
 			p := newFailure(runs[0], runs[len(runs)-1], e.Count)
 			p.Kind = kind
+			if condition == unresolved && e.Count > 1 {
+				if p.Cancelled, err = rs.cancelledReruns(ctx, t, e); err != nil {
+					return nil, err
+				}
+			}
 			list = append(list, p)
 		}
 	}
 	return list, nil
+}
+
+// cancelledReruns returns the newest of the failed runs of an ending that an operator cancelled in a rerun: one more than
+// a text names, so that the text says that there are more.
+func (rs *Runs) cancelledReruns(ctx context.Context, t failedTrigger, e ending) ([]string, error) {
+	same, args := t.condition(rs.ownSign)
+	return sqldb.Records[string](ctx, rs.db, `SELECT run_id FROM schedule_run WHERE `+same+` AND `+unresolved+`
+		AND state = '`+Cancelled+`' AND run_id BETWEEN ? AND ? ORDER BY run_id DESC LIMIT `+fmt.Sprint(shownReruns+1),
+		append(args, e.First, e.Last)...)
 }
 
 func newFailure(first, last Run, count int64) Problem {

@@ -316,6 +316,26 @@ func testCancelledRuns(t *testing.T, c *center.Center) {
 			t.Fatalf("findings %q after the acknowledgement, want none", got)
 		}
 	})
+	t.Run("R19 failed runs of which some were cancelled in a rerun name these", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		var ids []string
+		for _, key := range []string{"1", "2", "3"} {
+			ids = append(ids, r.submitAndOpen(key))
+			r.failAll("A", "the disk is full", "0")
+		}
+		if text := r.problemRecords()[0].Text(); strings.Contains(text, "rerun") {
+			t.Fatalf("the problem is %q before any rerun", text)
+		}
+		for _, id := range ids[:2] {
+			r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
+			r.must(c.Engine().Runs.Cancel(t.Context(), id, "test"))
+		}
+		want := "3 submitted runs have failed"
+		p := r.problemRecords()[0]
+		if text := p.Text(); !strings.Contains(text, want) || !strings.HasSuffix(text, "; cancelled in a rerun: "+ids[1]+", "+ids[0]) {
+			t.Fatalf("the problem is %q, want the two that were cancelled", text)
+		}
+	})
 	t.Run("R19 a later success ends the problem of a run that was cancelled in a rerun", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		r.defineTrigger(runs.Trigger{Name: r.task, Kind: runs.TriggerCron, Expression: "0 0 3 1 1 ? 2090"})
