@@ -71,17 +71,31 @@ func TestDealerWhoseBatchesFailIsFailing(t *testing.T) {
 // time begins with the last success, although the call that fails first began before it.
 func TestDealerFailsForHalfAMinute(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		r := newRows(w, numbered("a", 6)...)
-		for _, item := range r.open[1:] {
-			r.bad[item] = errBroken
+		d := &dealer{
+			sel: func(_ context.Context, s processor.Selection) ([]string, error) {
+				if s.Queue.ID == "b" && time.Since(w.begin) >= 10*time.Second {
+					return nil, nil
+				}
+				return []string{s.Queue.ID + "1"}, nil
+			},
+			exec: func(_ context.Context, items []string) error {
+				switch {
+				case items[0] == "a1" && time.Since(w.begin) < 20*time.Second:
+					time.Sleep(20 * time.Second) // it begins before the success and fails after it
+				case items[0] == "b1":
+					time.Sleep(10 * time.Second)
+					return nil
+				}
+				return errBroken
+			},
 		}
-		w.start(t, r, engine.Env{}, failingAfter(), "a")
-		time.Sleep(29 * time.Second)
+		w.start(t, d, engine.Env{}, failingAfter(), "a", "b")
+		time.Sleep(39 * time.Second)
 		if s := w.wantFailing(t, -1); s.FailedCalls < 5 || s.SuccessCount != 1 {
 			t.Errorf("%d failed calls, %d items done, want at least 5 and 1", s.FailedCalls, s.SuccessCount)
 		}
 		time.Sleep(2 * time.Second)
-		w.wantFailing(t, 0)
+		w.wantFailing(t, 10*time.Second)
 	})
 }
 
