@@ -2,8 +2,11 @@
 // notice. It exits 1 if a broken rule goes unnoticed.
 //
 //	go run ./internal/mutants [NAME...]   tries the mutants whose name contains one of the words; all by default
-//	go run ./internal/mutants -sim 30s    plays random histories instead of the tests, for as long (package sim); only a
+//	go run ./internal/mutants -sim 30s    plays random histories instead of the tests, for as long, or so many if it is a
+//	                                      number (package sim); only a
 //	                                      broken rule of its oracle counts, and ROTA_SIM_SEED is the first seed
+//	go run ./internal/mutants -sample 60 -sample-seed 1 -cover FILE
+//	                                      tries a sample of those that change what the cover profile says was run
 //	go run ./internal/mutants -list       prints the table of the rules, their mutants and the tests that notice
 //
 // A mutant that does not apply or does not compile is an error. The command needs the databases of the tests; `make mutants`
@@ -24,13 +27,18 @@ import (
 
 func main() {
 	list := flag.Bool("list", false, "print the mutants and try none")
-	sim := flag.Duration("sim", 0, "play random histories for so long instead of the tests that must notice")
+	sim := flag.String("sim", "", "play random histories instead of the tests that must notice: for so long, or so many")
+	var c choice
+	flag.IntVar(&c.sample, "sample", 0, "try only so many, drawn at random")
+	flag.Uint64Var(&c.seed, "sample-seed", 1, "the seed of the sample")
+	flag.StringVar(&c.cover, "cover", "", "try only what changes statements that this profile of go test -coverprofile has as run")
 	flag.Parse()
+	c.words = flag.Args()
 	if *list {
 		printTable()
 		return
 	}
-	survivors, err := run(flag.Args(), *sim)
+	survivors, err := run(c, *sim)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
@@ -47,7 +55,7 @@ func printTable() {
 	}
 }
 
-func run(words []string, sim time.Duration) (survivors int, err error) {
+func run(c choice, sim string) (survivors int, err error) {
 	dir, err := os.MkdirTemp("", "rota-mutants-")
 	if err != nil {
 		return 0, err
@@ -60,10 +68,11 @@ func run(words []string, sim time.Duration) (survivors int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, m := range mutants {
-		if !m.named(words) {
-			continue
-		}
+	chosen, err := c.choose(source)
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range chosen {
 		result, tryErr := m.try(source, sim)
 		if tryErr != nil { // the others are tried all the same
 			result, err = tryErr.Error(), errors.Join(err, tryErr)
@@ -115,7 +124,7 @@ const survived = "SURVIVED"
 
 // try breaks the rule in the copy of the module, runs the tests or the simulator, and restores the file. A mutant that
 // does not apply or does not compile is an error: no test has caught it.
-func (m mutant) try(source *module, sim time.Duration) (result string, err error) {
+func (m mutant) try(source *module, sim string) (result string, err error) {
 	p, err := source.find(m)
 	if err != nil {
 		return "", err
@@ -128,7 +137,7 @@ func (m mutant) try(source *module, sim time.Duration) (result string, err error
 		return "", err
 	}
 	restore := func() error { return os.WriteFile(p.file, []byte(p.text), 0o600) }
-	if sim > 0 {
+	if sim != "" {
 		return m.simulate(simulator{source.tests[histories][0]}, sim, restore)
 	}
 	defer func() { err = errors.Join(err, restore()) }()

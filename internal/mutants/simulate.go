@@ -16,8 +16,8 @@ type simulator struct{ dir string }
 // simulate plays random histories with the broken rule, which restore mends. The mutant is caught if a history breaks a
 // rule of the oracle that it does not break on the code as it is, in three plays. A panic and a play without an end
 // count for nothing: no oracle has said what is wrong.
-func (m mutant) simulate(s simulator, sim time.Duration, restore func() error) (string, error) {
-	out, failed := s.play(sim, "ROTA_SIM_SHRINK=0")
+func (m mutant) simulate(s simulator, sim string, restore func() error) (string, error) {
+	out, failed := s.play(sim, 1, "ROTA_SIM_SHRINK=0")
 	if err := restore(); err != nil {
 		return "", err
 	}
@@ -32,7 +32,7 @@ func (m mutant) simulate(s simulator, sim time.Duration, restore func() error) (
 		return survived + ", but no history ended: " + firstFailure(out), nil
 	}
 	first := out
-	out, failed = s.play(time.Nanosecond, "ROTA_SIM_SEED="+seed) // one history
+	out, failed = s.play("1", 3, "ROTA_SIM_SHRINK=0", "ROTA_SIM_SEED="+seed)
 	if n := howMany(out); failed == nil && n != " in 1 histories" {
 		return "", fmt.Errorf("%s: the history of %s was not played without the mutant:\n%s", m.name(), seed, out)
 	}
@@ -42,14 +42,14 @@ func (m mutant) simulate(s simulator, sim time.Duration, restore func() error) (
 	return "caught" + howMany(first) + ": seed " + seed + " breaks " + rule, nil
 }
 
-// play plays random histories for so long.
-func (s simulator) play(sim time.Duration, environment string) (string, error) {
-	count := "-count=1"
-	if sim < time.Second {
-		count = "-count=3"
+// play plays random histories for so long, or so many, several times.
+func (s simulator) play(sim string, times int, environment ...string) (string, error) {
+	long, err := time.ParseDuration(sim)
+	if err != nil {
+		long = 10 * time.Minute
 	}
-	return goTest(s.dir, []string{"ROTA_SIM=" + sim.String(), environment}, sim+2*time.Minute,
-		"-v", "-run", "^"+histories+"$", count)
+	return goTest(s.dir, append(environment, "ROTA_SIM="+sim), long+2*time.Minute,
+		"-v", "-run", "^"+histories+"$", fmt.Sprint("-count=", times))
 }
 
 var played = regexp.MustCompile(`: (\d+ histories), `)

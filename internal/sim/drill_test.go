@@ -101,11 +101,7 @@ func (w *world) running(env string) (list []*process) {
 
 // drill plays the drill of the history, for one of its tasks.
 func (o *oracle) drill() error {
-	n := int(o.w.h.seed % uint64(2*len(drills)))
-	if n >= len(drills) {
-		return nil
-	}
-	d, t := drills[n], o.w.tasks[int(o.w.h.seed/3)%len(o.w.tasks)]
+	d, t := drills[int(o.w.h.seed)%len(drills)], o.w.tasks[int(o.w.h.seed/3)%len(o.w.tasks)]
 	var last string
 	err := o.w.oracle.center.DB().QueryRowContext(o.w.t.Context(), `SELECT COALESCE(MAX(event_id), 0) FROM schedule_event`).Scan(&last)
 	if err != nil {

@@ -165,13 +165,17 @@ func makeTemplate(path string, roster bool) error {
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	for _, statement := range []string{
+	statements := []string{
 		`PRAGMA writable_schema = ON`,
 		`UPDATE sqlite_schema SET sql = replace(sql, '` + quoted(columnNow) + `', 'rota_now()')`,
 		`UPDATE sqlite_schema SET sql = replace(sql, '` + quoted(viewNow) + `', 'julianday(substr(rota_now(), 1, 23))')`,
 		`PRAGMA writable_schema = RESET`,
 		itemTable, sweptTable, effectTable,
-	} {
+	}
+	if roster {
+		statements = append(statements, recordTables...)
+	}
+	for _, statement := range statements {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("%s: %w", statement, err)
 		}

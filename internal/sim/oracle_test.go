@@ -54,8 +54,6 @@ import (
 // oracle remembers what it has seen.
 type oracle struct {
 	w      *world
-	owners map[string]string // by queue and epoch
-	epochs map[string]int64  // the highest of each queue
 	free   map[string]string // partition_version when the queue was seen to wait for its change without an owner
 	runs   map[string]bool   // that it has seen
 	fired  map[string]bool   // slots that have a run
@@ -66,7 +64,7 @@ type oracle struct {
 
 func newOracle(w *world) *oracle {
 	return &oracle{
-		w: w, owners: map[string]string{}, epochs: map[string]int64{}, runs: map[string]bool{},
+		w: w, runs: map[string]bool{},
 		fired: map[string]bool{}, fires: map[string]int64{}, died: map[string]bool{},
 	}
 }
@@ -74,11 +72,11 @@ func newOracle(w *world) *oracle {
 // sample checks what holds at each moment.
 func (o *oracle) sample() error {
 	if o.lossAt != o.w.lossAt { // nobody has noticed the loss yet (H8)
-		o.lossAt, o.owners, o.epochs = o.w.lossAt, map[string]string{}, map[string]int64{}
+		o.lossAt = o.w.lossAt
 		clear(o.free)
 	}
 	for _, check := range []func() error{
-		o.sampleOwners, o.sampleLoss, o.sampleCursors, o.sampleRuns, o.sampleShares, o.sampleQueues,
+		o.w.recorder.read, o.sampleLoss, o.sampleCursors, o.sampleRuns, o.sampleShares, o.sampleQueues,
 		o.sampleFree,
 	} {
 		if err := check(); err != nil {
@@ -86,24 +84,6 @@ func (o *oracle) sample() error {
 		}
 	}
 	return nil
-}
-
-func (o *oracle) sampleOwners() error {
-	return o.each(o.w.oracle.center.DB(), `SELECT task_type || ' ' || queue_id || ' of ' || own_sign,
-			epoch || ' ' || COALESCE(cur_server, '') FROM schedule_queue`, func(queue, text string) {
-		epoch, owner, _ := strings.Cut(text, " ")
-		if highest := o.epochs[queue]; number(epoch) < highest {
-			o.w.breaks("epoch: queue %s has the epoch %s, and had %d", queue, epoch, highest)
-		}
-		o.epochs[queue] = number(epoch)
-		if owner == "" {
-			return
-		}
-		if before, known := o.owners[queue+" "+epoch]; known && before != owner {
-			o.w.breaks("two owners: queue %s, epoch %s, had the owner %s and now has %s", queue, epoch, before, owner)
-		}
-		o.owners[queue+" "+epoch] = owner
-	})
 }
 
 func (o *oracle) sampleLoss() error {
@@ -220,7 +200,11 @@ func (o *oracle) sampleRuns() error {
 	err = o.each(o.w.oracle.center.DB(), `SELECT run_id, CASE WHEN paused THEN 'paused ' ELSE '' END
 			|| CASE WHEN cancel_requested OR state = 'CANCELLED' THEN 'cancelled ' ELSE '' END
 			|| CASE WHEN acked_at IS NOT NULL OR acked_by <> '' THEN 'acknowledged ' ELSE '' END
+			|| CASE WHEN acked_at IS NOT NULL AND finished_at IS NULL THEN 'open' ELSE '' END
 		FROM schedule_run`, func(id, said string) {
+		if strings.HasSuffix(said, "acknowledged open") {
+			o.w.breaks("acked: run %s is open, and its failure is acknowledged", id)
+		}
 		if said != "" && !o.runs[id] {
 			o.w.breaks("born: run %s is new and %sby nobody", id, said)
 		}
@@ -423,7 +407,7 @@ func (o *oracle) feed() error {
 
 // unrest says what is not at rest.
 func (o *oracle) unrest() (list []string, err error) {
-	for _, look := range []func() ([]string, error){o.lateTriggers, o.unwanted} {
+	for _, look := range []func() ([]string, error){o.lateTriggers, o.unwanted, o.w.recorder.unrest, o.orphans} {
 		some, err := look()
 		if err != nil {
 			return nil, err
@@ -485,6 +469,23 @@ func (o *oracle) unrest() (list []string, err error) {
 			if f.Status == condition.Problem && !o.explained(f) {
 				say("finding: %s %s", f.Kind, f.Text)
 			}
+		}
+	}
+	return list, nil
+}
+
+// orphans says which rows are left of what is gone. Nobody reads them, and no retention finds them.
+func (o *oracle) orphans() (list []string, err error) {
+	for table, key := range map[string]string{
+		"schedule_run_queue": "run_id", "schedule_run_item": "run_id", "schedule_run_dep": "run_id", "schedule_server_version": "uuid",
+	} {
+		of := map[string]string{"run_id": "schedule_run", "uuid": "schedule_server"}[key]
+		err := o.each(o.w.oracle.center.DB(), `SELECT `+key+`, COUNT(*) FROM `+table+` WHERE `+key+` NOT IN (SELECT `+key+` FROM `+of+`)
+			GROUP BY 1`, func(id, n string) {
+			list = append(list, fmt.Sprintf("orphans: %s rows of %s are of %s, which is gone", n, table, id))
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	return list, nil

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +41,7 @@ func play(t *testing.T, h *history) (r result) {
 			w.breaks("the play itself: %v", err)
 			return
 		}
-		for _, phase := range []func() error{o.rest, o.quiet, o.slots, o.drill, o.rest, o.places, o.rest, o.verdict} {
+		for _, phase := range o.phases() {
 			if err := phase(); err != nil {
 				w.breaks("the play itself: %v", err)
 			}
@@ -51,6 +54,27 @@ func play(t *testing.T, h *history) (r result) {
 	return r
 }
 
+// phases are what follows the steps: always that everything comes to rest, and some of what the oracle does then. All of
+// it would take most of the time of a history.
+func (o *oracle) phases() []func() error {
+	rng, list := rand.New(rand.NewPCG(o.w.h.seed, 5)), []func() error{o.rest}
+	for _, some := range []struct {
+		percent int
+		play    []func() error
+	}{
+		{35, []func() error{o.quiet}},
+		{35, []func() error{o.slots}},
+		{50, []func() error{o.drill, o.rest}},
+		{80, []func() error{o.exercise, o.rest}},
+		{40, []func() error{o.places, o.rest}},
+	} {
+		if rng.IntN(100) < some.percent {
+			list = append(list, some.play...)
+		}
+	}
+	return append(list, o.verdict)
+}
+
 // templates are the files with which each world begins.
 var templates struct{ roster, data string }
 
@@ -60,6 +84,7 @@ func TestMain(m *testing.M) {
 		templates.roster, templates.data = filepath.Join(dir, "roster.db"), filepath.Join(dir, "data.db")
 		err = errors.Join(makeTemplate(templates.roster, true), makeTemplate(templates.data, false))
 	}
+	debug.SetGCPercent(800) // a world is small, and makes garbage for seconds
 	code := 1
 	if err == nil {
 		code = m.Run()
@@ -134,21 +159,25 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// TestHistories plays random histories, for as long as ROTA_SIM says, which is a duration, and at least one; without it,
-// for ten seconds. Each has the seed after that of the one before; ROTA_SIM_SEED is the first one. It ends at the first
+// TestHistories plays random histories, for as long as ROTA_SIM says, which is a duration, and at least one; or as many
+// as it says, which is a number then; without it, for ten seconds. Each has the seed after that of the one before; ROTA_SIM_SEED is the first one. It ends at the first
 // history that breaks a rule, makes that shorter unless ROTA_SIM_SHRINK is 0, and writes it into the directory
 // ROTA_SIM_DIR.
 func TestHistories(t *testing.T) {
-	limit, err := time.ParseDuration(cmp.Or(os.Getenv("ROTA_SIM"), "10s"))
+	most, err := strconv.Atoi(os.Getenv("ROTA_SIM"))
+	limit := time.Minute // for a shorter history
 	if err != nil {
-		t.Fatal(err)
+		most = math.MaxInt
+		if limit, err = time.ParseDuration(cmp.Or(os.Getenv("ROTA_SIM"), "10s")); err != nil {
+			t.Fatal(err)
+		}
 	}
 	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("ROTA_SIM_SEED"), strconv.FormatInt(time.Now().Unix(), 10)), 10, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
 	played, lasted, statements, met := 0, time.Duration(0), 0, pairs{}
-	for began := time.Now(); played == 0 || time.Since(began) < limit; seed++ {
+	for began := time.Now(); played == 0 || played < most && (most < math.MaxInt || time.Since(began) < limit); seed++ {
 		h := draw(seed)
 		r := play(t, h)
 		met.add(h)
@@ -163,7 +192,7 @@ func TestHistories(t *testing.T) {
 		}
 	}
 	t.Logf("%d histories, %s of their time, %d statements", played, lasted.Round(time.Second), statements)
-	if limit >= time.Minute {
+	if played >= 30 {
 		t.Log(met.table())
 	}
 }

@@ -34,9 +34,10 @@ func (w *world) take(s step) error {
 		return w.disturb(p, verb, args[1:])
 	case "clock":
 		d, err := time.ParseDuration(args[0])
-		clock.Add(int64(d))
+		w.recorder.set(time.Duration(clock.Add(int64(d))))
 		return err
 	case "backup":
+		w.recorder.backup()
 		return w.roster.backup(w.t.Context(), w.roster.path+".backup")
 	case "restore":
 		return w.restore()
@@ -185,11 +186,17 @@ func (w *world) restore() error {
 	w.mu.Lock()
 	w.lossAt = time.Now()
 	w.mu.Unlock()
+	if err := w.recorder.lose(); err != nil {
+		return err
+	}
 	before, err := w.done()
 	if err != nil {
 		return err
 	}
 	if err := w.roster.restore(w.roster.path + ".backup"); err != nil {
+		return err
+	}
+	if err := w.recorder.lost(); err != nil {
 		return err
 	}
 	after, err := w.done()

@@ -58,22 +58,24 @@ type process struct {
 
 // world is what a history plays in. Its goroutine takes the steps; the processes call enter, exit, try and kill.
 type world struct {
-	t      *testing.T
-	h      *history
-	roster *file
-	data   []*file
-	tasks  []*task
-	links  uint64 // that were made
-	all    []*process
-	oracle *process               // reads and changes the roster as an operator does, over a link without trouble
-	ops    map[string]*ops.Client // by environment
-	began  time.Time
-	undone map[string]bool // items whose effects the database has lost, as "task id"
-	wanted map[string]bool // named queues that operators want, as "task queue"
+	t        *testing.T
+	h        *history
+	roster   *file
+	data     []*file
+	tasks    []*task
+	links    uint64 // that were made
+	all      []*process
+	recorder *recorder
+	oracle   *process               // reads and changes the roster as an operator does, over a link without trouble
+	ops      map[string]*ops.Client // by environment
+	began    time.Time
+	undone   map[string]bool // items whose effects the database has lost, as "task id"
+	wanted   map[string]bool // named queues that operators want, as "task queue"
 
 	mu     sync.Mutex
 	rng    *rand.Rand
 	calls  map[*call]bool
+	begun  map[string]int // calls of each task, those that have ended too
 	tries  map[string]int
 	out    map[string]bool // tasks whose calls fail
 	hung   map[string]bool // tasks whose calls do not end
@@ -175,7 +177,7 @@ func (w *world) enter(ctx context.Context, p *process, t *task, b center.Batch, 
 			}
 		}
 	}
-	w.calls[c] = true
+	w.calls[c], w.begun[t.name] = true, w.begun[t.name]+1
 	return c
 }
 
@@ -357,12 +359,13 @@ func (l logHandler) WithGroup(string) slog.Handler { return l }
 func newWorld(t *testing.T, h *history, rosterTemplate, dataTemplate string) *world {
 	t.Helper()
 	w := &world{
-		t: t, h: h, rng: rand.New(rand.NewPCG(h.seed, 2)), calls: map[*call]bool{}, tries: map[string]int{},
+		t: t, h: h, rng: rand.New(rand.NewPCG(h.seed, 2)), calls: map[*call]bool{}, begun: map[string]int{}, tries: map[string]int{},
 		out: map[string]bool{}, hung: map[string]bool{}, undone: map[string]bool{}, wanted: map[string]bool{},
 		forced: map[string]bool{},
 		began:  time.Now(),
 	}
 	clock.Store(0)
+	w.recorder = newRecorder(w)
 	dir := memoryDir(t)
 	w.roster = newFile(filepath.Join(dir, "roster.db"))
 	if err := copyFile(rosterTemplate, w.roster.path); err != nil {

@@ -1,0 +1,441 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// exercise is what a process or an operator does on a usual day. It begins when everything is at rest, and nothing
+// disturbs it, so that it takes seconds: a mechanism that has another one behind it, such as an audit, shows itself only
+// by that. A history has a few.
+type exercise struct {
+	name string
+	play func(e *exertion) error
+}
+
+var exercises = []exercise{
+	{"join", (*exertion).join},
+	{"leave", (*exertion).leave},
+	{"kill", (*exertion).kill},
+	{"resize", (*exertion).resize},
+	{"withdraw", (*exertion).withdraw},
+	{"split", (*exertion).split},
+	{"pause", (*exertion).pause},
+	{"work", (*exertion).work},
+	{"submit", (*exertion).submit},
+	{"deadline", (*exertion).deadline},
+	{"backfill", (*exertion).backfill},
+}
+
+// exertion is an exercise under way: for a task, in its environment.
+type exertion struct {
+	*oracle
+	rng   *rand.Rand
+	task  *task
+	name  string
+	began time.Time
+	moved map[string][]string // new owners since then, by queue
+}
+
+// exercise plays some exercises, for tasks of the history.
+func (o *oracle) exercise() error {
+	rng := rand.New(rand.NewPCG(o.w.h.seed, 4))
+	for range 3 {
+		x := exercises[rng.IntN(len(exercises))]
+		e := &exertion{oracle: o, rng: rng, task: o.w.tasks[rng.IntN(len(o.w.tasks))], name: x.name, began: time.Now()}
+		if err := e.play(x); err != nil || len(o.w.broken) > 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *exertion) play(x exercise) error {
+	e.w.note("exercise: %s of %s", x.name, e.task.name)
+	return x.play(e)
+}
+
+// beat is the longest interval of the heartbeats of the servers in the environment, and work the longest that a batch
+// takes.
+func (e *exertion) beat() (beat time.Duration, err error) {
+	var ms int64
+	err = e.w.oracle.center.DB().QueryRowContext(e.w.t.Context(), `SELECT MAX(heartbeat_interval_ms) FROM schedule_task_type
+		WHERE task_type IN (SELECT task_type FROM schedule_server WHERE own_sign = ?)`, signOf(e.task.env)).Scan(&ms)
+	return time.Duration(ms) * time.Millisecond, err
+}
+
+// limit is within what the queues change their owners: the heartbeats tell the owners, and their batches end.
+func (e *exertion) limit() (beat, limit time.Duration, err error) {
+	if beat, err = e.beat(); err != nil {
+		return 0, 0, err
+	}
+	long := time.Duration(0)
+	for _, t := range e.w.tasks {
+		if t.env == e.task.env {
+			long = max(long, t.takes*11/10)
+		}
+	}
+	return beat, 2*beat + long + time.Second/2, nil
+}
+
+// soon waits until something is so. It must be within the limit.
+func (e *exertion) soon(what string, limit time.Duration, met func() (string, error)) error {
+	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		left, err := met()
+		took := time.Since(began).Round(time.Millisecond)
+		if err != nil || left == "" {
+			e.w.note("exercise: %s of %s: %s after %s of %s", e.name, e.task.name, what, took, limit)
+			fmt.Printf("EX %s/%s %.2f %.2f\n", e.name, strings.ReplaceAll(what, " ", "_"), took.Seconds(), limit.Seconds())
+			return err
+		}
+		if took > limit {
+			e.w.breaks("soon: %s of %s: not %s after %s: %s", e.name, e.task.name, what, limit, left)
+			return nil
+		}
+		if err := e.sample(); err != nil {
+			return err
+		}
+	}
+}
+
+// settled says what is under way among the queues of the environment, and which plan is due.
+func (e *exertion) settled() (left string, err error) {
+	db, env := e.w.oracle.center.DB(), signOf(e.task.env)
+	err = e.each(db, `SELECT task_type, queue_id || ' has ' || COALESCE(cur_server, 'no owner') || CASE WHEN req_server IS NULL THEN '' ELSE ' and a requester' END
+		FROM schedule_queue q WHERE own_sign = ? AND (cur_server IS NULL OR req_server IS NOT NULL
+			OR NOT EXISTS (SELECT 1 FROM schedule_server s WHERE s.uuid = q.cur_server)) ORDER BY 1, 2`, func(task, text string) {
+		left = fmt.Sprint("queue ", task, " ", text)
+	}, env)
+	if err != nil || left != "" {
+		return left, err
+	}
+	err = e.each(db, `SELECT task_type, COALESCE('the change ' || queue_changes, 'a plan') FROM schedule_task_running
+		WHERE own_sign = ? AND (queue_changes IS NOT NULL OR planned_version <> membership_version)`, func(task, text string) {
+		left = fmt.Sprint(text, " of ", task, " is due")
+	}, env)
+	return left, err
+}
+
+// others returns the processes of the environment that run.
+func (e *exertion) others() []*process { return e.w.running(e.task.env) }
+
+// newName returns a name that no process has.
+func (e *exertion) newName() string {
+	if e.task.env != "" {
+		return "o"
+	}
+	return "k"
+}
+
+// join starts a process. It serves all tasks, and its queues come to it.
+func (e *exertion) join() error {
+	_, limit, err := e.limit()
+	if err != nil || e.w.process(e.newName()) != nil {
+		return err
+	}
+	e.w.start(e.newName())
+	return e.soon("divided", limit, func() (string, error) {
+		for _, t := range e.w.tasks {
+			var n int
+			err := e.w.oracle.center.DB().QueryRowContext(e.w.t.Context(), `SELECT COUNT(*) FROM schedule_server
+				WHERE task_type = ? AND name = ?`, t.name, e.newName()).Scan(&n)
+			if t.env == e.task.env && n == 0 || err != nil {
+				return t.name + " is not served", err
+			}
+		}
+		return e.settled()
+	})
+}
+
+// leave tells a process to leave.
+func (e *exertion) leave() error {
+	_, limit, err := e.limit()
+	all := e.others()
+	if err != nil || len(all) < 2 {
+		return err
+	}
+	p := all[e.rng.IntN(len(all))]
+	p.leave()
+	return e.soon("left", limit+e.w.h.returns+time.Second, func() (string, error) {
+		if p.alive.Load() {
+			return p.name + " is still there", nil
+		}
+		return e.settled()
+	})
+}
+
+// kill ends a process. Its queues go to the others.
+func (e *exertion) kill() error {
+	_, limit, err := e.limit()
+	all := e.others()
+	if err != nil || len(all) < 2 {
+		return err
+	}
+	var ms int64
+	err = e.w.oracle.center.DB().QueryRowContext(e.w.t.Context(), `SELECT MAX(judge_dead_interval_ms) FROM schedule_server
+		WHERE own_sign = ?`, signOf(e.task.env)).Scan(&ms)
+	if err != nil {
+		return err
+	}
+	p := all[e.rng.IntN(len(all))]
+	e.w.kill(p)
+	return e.soon("replaced", time.Duration(ms)*3/2*time.Millisecond+limit, func() (string, error) {
+		var n int
+		err := e.w.oracle.center.DB().QueryRowContext(e.w.t.Context(), `SELECT COUNT(*) FROM schedule_server
+			WHERE own_sign = ? AND name = ?`, signOf(p.env), p.name).Scan(&n)
+		if n > 0 || err != nil {
+			return p.name + " still counts as alive", err
+		}
+		return e.settled()
+	})
+}
+
+// operate calls a verb for the task. It reports whether that was done.
+func (e *exertion) operate(words ...string) (done bool, err error) {
+	said, err := e.w.operateIn(e.task.env, append([]string{words[0], "task=" + e.task.name}, words[1:]...)...)
+	e.w.note("exercise: %s: %s", strings.Join(words, " "), said)
+	return !strings.HasPrefix(said, "refused") && !strings.HasPrefix(said, "there is no") && !strings.HasPrefix(said, "[] "), err
+}
+
+// busy gives each queue something to do.
+func (e *exertion) busy() error {
+	if e.task.inRuns() {
+		return nil
+	}
+	return e.w.addItems([]string{e.task.name, "20"})
+}
+
+// total returns the number of queues.
+func (e *exertion) total() (n int, err error) {
+	err = e.w.oracle.center.DB().QueryRowContext(e.w.t.Context(), `SELECT queue_total FROM schedule_task_running
+		WHERE task_type = ? AND own_sign = ?`, e.task.name, signOf(e.task.env)).Scan(&n)
+	return n, err
+}
+
+// resize requests another number of queues.
+func (e *exertion) resize() error {
+	_, limit, err := e.limit()
+	if err != nil || e.task.named() {
+		return err
+	}
+	n, err := e.total()
+	if err := e.busy(); err != nil {
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if done, err := e.operate("task_set", fmt.Sprintf("queues=%d", n%6+1)); err != nil || !done {
+		return err
+	}
+	return e.soon("divided", limit, e.settled)
+}
+
+// withdraw requests another number of queues, or a split, and takes that back.
+func (e *exertion) withdraw() error {
+	_, limit, err := e.limit()
+	if err != nil || e.task.named() {
+		return err
+	}
+	n, err := e.total()
+	if err := e.busy(); err != nil {
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	back := fmt.Sprintf("queues=%d", n)
+	first := []string{"task_set", fmt.Sprintf("queues=%d", n+1)}
+	if e.task.settings.Splittable && e.rng.IntN(2) == 0 {
+		first = []string{"queue_split", "queue=?0", fmt.Sprintf("total=%d", 2*n)}
+	}
+	if done, err := e.operate(first...); err != nil || !done {
+		return err
+	}
+	time.Sleep(time.Duration(e.rng.Int64N(int64(limit))))
+	if done, err := e.operate("task_set", back); err != nil || !done {
+		return err
+	}
+	return e.soon("as before", limit, e.settled)
+}
+
+// split splits a queue, and merges it again.
+func (e *exertion) split() error {
+	_, limit, err := e.limit()
+	if err != nil || e.task.named() || !e.task.settings.Splittable {
+		return err
+	}
+	n, err := e.total()
+	if err := e.busy(); err != nil {
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	for _, change := range [][]string{
+		{"queue_split", "queue=?0", fmt.Sprintf("total=%d", 2*n)}, {"queue_merge", "queue=?0", fmt.Sprintf("total=%d", n)},
+	} {
+		if done, err := e.operate(change...); err != nil || !done {
+			return err
+		}
+		if err := e.soon(change[0], limit, e.settled); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// always reports whether the task works at any time, at its full speed.
+func (e *exertion) always() bool {
+	return !e.task.inRuns() && !slices.ContainsFunc(e.task.words, func(w string) bool { return strings.HasPrefix(w, "permit_") })
+}
+
+// calls returns how many calls of the task have begun.
+func (w *world) callsOf(t *task) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.begun[t.name]
+}
+
+// pause pauses the task. Nothing begins, in a new process either, until it is resumed.
+func (e *exertion) pause() error {
+	beat, err := e.beat()
+	if err != nil || !e.always() {
+		return err
+	}
+	if done, err := e.operate("task_pause"); err != nil || !done {
+		return err
+	}
+	if err := e.watch(2*beat + time.Second); err != nil {
+		return err
+	}
+	before := e.w.callsOf(e.task)
+	if err := e.busy(); err != nil {
+		return err
+	}
+	if e.w.process(e.newName()) == nil {
+		e.w.start(e.newName())
+	}
+	if err := e.watch(8 * time.Second); err != nil {
+		return err
+	}
+	if now := e.w.callsOf(e.task); now > before {
+		e.w.breaks("paused: %d calls of %s have begun while it is paused", now-before, e.task.name)
+	}
+	if _, err := e.operate("task_resume"); err != nil {
+		return err
+	}
+	return e.soon("resumed", 2*beat+3*time.Second, func() (string, error) {
+		if e.w.callsOf(e.task) > before {
+			return "", nil
+		}
+		return "no call has begun", nil
+	})
+}
+
+// work adds items, which are executed at once.
+func (e *exertion) work() error {
+	if !e.always() {
+		return nil
+	}
+	before := e.w.callsOf(e.task)
+	if err := e.busy(); err != nil {
+		return err
+	}
+	return e.soon("begun", 4*time.Second, func() (string, error) {
+		if e.w.callsOf(e.task) > before {
+			return "", nil
+		}
+		return "no call has begun", nil
+	})
+}
+
+// newRun submits a run of the task, and returns its key.
+func (e *exertion) newRun(words ...string) (key string, done bool, err error) {
+	key = fmt.Sprint("exercise", e.w.callsOf(e.task), time.Since(e.w.began))
+	done, err = e.operate(append([]string{"run_submit", "key=" + key}, words...)...)
+	return key, done, err
+}
+
+// state waits until a run has one of some states.
+func (e *exertion) state(key, what string, limit time.Duration, states ...string) error {
+	return e.soon(what, limit, func() (state string, err error) {
+		err = e.w.oracle.center.DB().QueryRowContext(e.w.t.Context(), `SELECT state FROM schedule_run WHERE task_type = ? AND run_key = ?`,
+			e.task.name, key).Scan(&state)
+		if slices.Contains(states, state) {
+			return "", err
+		}
+		return "the run is " + state, err
+	})
+}
+
+// openRuns returns how many runs of the task are open: they come first.
+func (e *exertion) openRuns() (n int, err error) {
+	err = e.w.oracle.center.DB().QueryRowContext(e.w.t.Context(), `SELECT COUNT(*) FROM schedule_run WHERE task_type = ?
+		AND finished_at IS NULL`, e.task.name).Scan(&n)
+	return n, err
+}
+
+// submit submits a run. It begins at once.
+func (e *exertion) submit() error {
+	beat, err := e.beat()
+	if err != nil || !e.task.inRuns() {
+		return err
+	}
+	if n, err := e.openRuns(); err != nil || n > 0 {
+		return err
+	}
+	key, done, err := e.newRun()
+	if err != nil || !done {
+		return err
+	}
+	return e.state(key, "open", beat+2*time.Second, "RUNNING", "SUCCESS", "FAILED")
+}
+
+// deadline submits a run that hangs beyond its deadline.
+func (e *exertion) deadline() error {
+	beat, err := e.beat()
+	if err != nil || !e.task.inRuns() {
+		return err
+	}
+	e.w.mu.Lock()
+	e.w.hung[e.task.name] = true
+	e.w.mu.Unlock()
+	late := time.Now().Add(time.Duration(clock.Load()) + 10*time.Second) // by the clock of the database
+	key, done, err := e.newRun("deadline=" + late.UTC().Format(time.RFC3339))
+	if err != nil || !done {
+		return err
+	}
+	err = e.state(key, "late", 10*time.Second+2*beat+5*time.Second, "FAILED", "SUCCESS")
+	e.w.mu.Lock()
+	e.w.hung[e.task.name] = false
+	e.w.mu.Unlock()
+	return err
+}
+
+// backfill makes runs of slots of a trigger.
+func (e *exertion) backfill() error {
+	beat, err := e.beat()
+	if err != nil || !e.task.inRuns() || !slices.ContainsFunc(e.task.words, func(w string) bool { return strings.HasPrefix(w, "every=") }) {
+		return err
+	}
+	if n, err := e.openRuns(); err != nil || n > 0 {
+		return err
+	}
+	from := time.Now().Add(-time.Hour).UTC()
+	said, err := e.w.operateIn(e.task.env, "run_backfill", "trigger="+e.task.name, "from="+from.Format(time.RFC3339), "to="+from.Add(time.Minute).Format(time.RFC3339))
+	e.w.note("exercise: backfill: %s", said)
+	if err != nil || strings.HasPrefix(said, "refused") {
+		return err
+	}
+	return e.soon("made", beat+3*time.Second, func() (string, error) {
+		n, err := e.openRuns()
+		if n > 0 {
+			return "", err
+		}
+		return "no run is made", err
+	})
+}
