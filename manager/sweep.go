@@ -27,6 +27,7 @@ type sweep struct {
 	last    runs.Progress // as the processor reported it last
 	failed  []runs.ItemFailure
 	over    bool // the queue of the run no longer belongs to this sweep
+	doubted bool // the fence has rejected a call since the last save: the sweep may be over
 	saving  bool // its end is being saved
 	end     func(context.Context, *sweep) error
 }
@@ -187,7 +188,9 @@ type savedProgress struct {
 	err      error
 }
 
-// progressDue returns what is to be saved: every 5 s, how far each sweep has come.
+// progressDue returns what is to be saved: every 5 s, how far each sweep has come. The save also finds out whether the
+// sweep is over. A run that was cancelled and reopened between two ticks looks as before, and its fence lets no batch
+// pass that would make progress.
 func (s *sweeper) progressDue() (due []*savedProgress) {
 	for _, h := range s.proc.Queues() {
 		sw := s.sweeps[h.Queue.ID]
@@ -199,7 +202,7 @@ func (s *sweeper) progressDue() (due []*savedProgress) {
 		if h.Sweep.Waits != sw.waits {
 			p.Waits = &h.Sweep.Waits
 		}
-		if p.ItemsDone != sw.saved.ItemsDone || p.ItemsFailed != sw.saved.ItemsFailed || p.Waits != nil {
+		if p.ItemsDone != sw.saved.ItemsDone || p.ItemsFailed != sw.saved.ItemsFailed || p.Waits != nil || sw.doubted {
 			due = append(due, &savedProgress{sweep: sw, progress: p})
 		}
 	}
@@ -209,7 +212,7 @@ func (s *sweeper) progressDue() (due []*savedProgress) {
 func (s *sweeper) progressSaved(ctx context.Context, p *savedProgress) {
 	switch {
 	case p.err == nil:
-		p.sweep.saved = p.progress
+		p.sweep.saved, p.sweep.doubted = p.progress, false
 		if p.progress.Waits != nil {
 			p.sweep.waits = *p.progress.Waits
 		}
@@ -305,6 +308,7 @@ func (s *sweeper) dropLost() {
 // checkEnd is called again then, because Drain or the end of the call signals that the queue is drained.
 func (s *sweeper) checkEnd(sw *sweep, h engine.QueueState) {
 	sw.last = sw.progress(h)
+	sw.doubted = sw.doubted || h.Lost
 	end := s.endOf(sw, h)
 	if end == nil {
 		return

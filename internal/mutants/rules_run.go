@@ -195,6 +195,12 @@ var runMutants = []mutant{
 		"TestRunsThroughRandomHistories -rapid.checks=400",
 	},
 	{
+		"R8", "a sweep that is over goes on when its run was reopened at once",
+		"progressDue", " || sw.doubted",
+		"",
+		"TestScenarios/run-reopened-at-once",
+	},
+	{
 		"R8", "failed items are recorded for a sweep that is over",
 		"update", "err = ErrRunOver\n",
 		"err = saveItems(ctx, t, s, p)\n",
