@@ -68,6 +68,7 @@ func (d *dealer) Select(ctx context.Context, s processor.Selection) ([]item, err
 	if err := d.p.link.stands(ctx); err != nil {
 		return nil, err
 	}
+	d.p.w.sees(d.task, s.Queue)
 	where, args := d.where(s)
 	if d.offers.Paged && s.After != "" {
 		where, args = where+` AND id > ?`, append(args, number(s.After))
@@ -190,7 +191,10 @@ func (d *dealer) work(ctx context.Context) error {
 		return ctx.Err()
 	}
 	for d.p.w.isHung(d.task) && !d.p.link.isDead() && ctx.Err() == nil {
-		time.Sleep(time.Second)
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
 	}
 	if err := ctx.Err(); err != nil {
 		return err

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -20,20 +21,26 @@ type drill struct {
 	told   []string      // kinds of alerts, findings and events; any one of them will do
 	// begin begins the fault. It returns what the telling must name besides the task, or false: the fault is not possible.
 	begin func(w *world, t *task) (subject string, possible bool)
+	moves bool // the queues change their owners meanwhile
 }
 
 var drills = []drill{
 	{
 		"outage", 3 * time.Minute,
 		[]string{condition.Failing.Name, condition.Outage.Name, condition.QueueFailing.Name, condition.DeadItems.Name},
-		func(w *world, t *task) (string, bool) { return "", !t.inRuns() && w.setOut(t) },
+		func(w *world, t *task) (string, bool) { return "", !t.inRuns() && w.setOut(t) }, false,
+	},
+	{
+		"outage, with other owners", 5 * time.Minute,
+		[]string{condition.Failing.Name, condition.Outage.Name, condition.QueueFailing.Name, condition.DeadItems.Name},
+		func(w *world, t *task) (string, bool) { return "", !t.inRuns() && w.setOut(t) }, true,
 	},
 	{
 		"poison", 3 * time.Minute,
 		[]string{condition.DeadItems.Name},
 		func(w *world, t *task) (string, bool) {
 			return "", !t.inRuns() && t.dies() && w.addItems([]string{t.name, "1", fatePoison}) == nil
-		},
+		}, false,
 	},
 	{
 		"hang", 8 * time.Minute,
@@ -41,9 +48,9 @@ var drills = []drill{
 		func(w *world, t *task) (string, bool) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.hung[t.name] = true
+			w.hung[t.name] = !t.inRuns()
 			return "", !t.inRuns()
-		},
+		}, false,
 	},
 	{
 		"down", 2 * time.Minute,
@@ -55,15 +62,15 @@ var drills = []drill{
 			}
 			f.setDown(true)
 			return data, true
-		},
+		}, false,
 	},
-	{"dead", 2 * time.Minute, []string{"EXPIRED"}, func(w *world, t *task) (string, bool) { return w.halt(t, w.kill) }},
+	{"dead", 2 * time.Minute, []string{"EXPIRED"}, func(w *world, t *task) (string, bool) { return w.halt(t, w.kill) }, false},
 	{"frozen", 2 * time.Minute, []string{"EXPIRED"}, func(w *world, t *task) (string, bool) {
 		return w.halt(t, func(p *process) { p.link.stop() })
-	}},
+	}, false},
 	{"cut off", 2 * time.Minute, []string{"EXPIRED"}, func(w *world, t *task) (string, bool) {
 		return w.halt(t, func(p *process) { p.link.set(trouble{cut: true}) })
-	}},
+	}, false},
 }
 
 func (w *world) setOut(t *task) bool {
@@ -101,35 +108,67 @@ func (w *world) running(env string) (list []*process) {
 
 // drill plays the drill of the history, for one of its tasks.
 func (o *oracle) drill() error {
-	d, t := drills[int(o.w.h.seed)%len(drills)], o.w.tasks[int(o.w.h.seed/3)%len(o.w.tasks)]
+	rng := rand.New(rand.NewPCG(o.w.h.seed, 6))
+	for _, n := range rng.Perm(len(drills)) {
+		if begun, err := o.begin(drills[n], o.w.tasks[rng.IntN(len(o.w.tasks))]); begun || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin plays a drill for a task, and reports whether it was possible. An outage begins once more when it is over.
+func (o *oracle) begin(d drill, t *task) (begun bool, err error) {
+	begun, err = o.tell(d, t)
+	if !begun || err != nil || d.name != "outage" || len(o.w.broken) > 0 {
+		return begun, err
+	}
+	if err := o.rest(); err != nil || len(o.w.broken) > 0 {
+		return true, err
+	}
+	return o.tell(d, t)
+}
+
+// tell begins the fault of a drill, and waits until somebody is told of it.
+func (o *oracle) tell(d drill, t *task) (begun bool, err error) {
 	var last string
-	err := o.w.oracle.center.DB().QueryRowContext(o.w.t.Context(), `SELECT COALESCE(MAX(event_id), 0) FROM schedule_event`).Scan(&last)
+	err = o.w.oracle.center.DB().QueryRowContext(o.w.t.Context(), `SELECT COALESCE(MAX(event_id), 0) FROM schedule_event`).Scan(&last)
 	if err != nil {
-		return err
+		return false, err
 	}
 	subject, possible := d.begin(o.w, t)
 	if !possible {
-		return nil
+		return false, nil
 	}
 	o.w.note("drill: %s of %s %s", d.name, t.name, subject)
-	for began := time.Now(); time.Since(began) < d.within; time.Sleep(5 * time.Second) {
+	for began, n := time.Now(), 0; time.Since(began) < d.within; time.Sleep(5 * time.Second) {
 		if _, data := o.w.fileOf(t); !t.inRuns() && (data == "" || d.name != "down") { // something to fail
 			if err := o.w.addItems([]string{t.name, "2"}); err != nil {
-				return err
+				return true, err
 			}
 		}
 		told, err := o.told(t, d.told, subject, last)
 		if err != nil || told != "" {
 			o.w.note("told: %s", told)
-			return err
+			return true, err
+		}
+		if n++; d.moves && n%6 == 0 { // the next owner knows what the queue has gone through
+			o.move(t.env)
 		}
 		if err := o.sample(); err != nil {
-			return err
+			return true, err
 		}
 	}
 	o.w.breaks("told: %s of %s %s, and nobody is told of it within %s by %s", d.name, t.name, subject, d.within,
 		strings.Join(d.told, ", "))
-	return nil
+	return true, nil
+}
+
+// move lets one process leave, and another one come in its place.
+func (o *oracle) move(env string) {
+	p := o.w.running(env)[0]
+	o.w.start(p.name + "2")
+	p.leave()
 }
 
 // told returns what tells of one of some kinds of conditions of a task.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -28,6 +29,7 @@ var exercises = []exercise{
 	{"submit", (*exertion).submit},
 	{"deadline", (*exertion).deadline},
 	{"backfill", (*exertion).backfill},
+	{"cut", (*exertion).cut},
 }
 
 // exertion is an exercise under way: for a task, in its environment.
@@ -36,26 +38,29 @@ type exertion struct {
 	rng   *rand.Rand
 	task  *task
 	name  string
-	began time.Time
-	moved map[string][]string // new owners since then, by queue
+	began bool // something was done: the exercise was possible
 }
 
 // exercise plays some exercises, for tasks of the history.
 func (o *oracle) exercise() error {
-	rng := rand.New(rand.NewPCG(o.w.h.seed, 4))
-	for range 3 {
-		x := exercises[rng.IntN(len(exercises))]
-		e := &exertion{oracle: o, rng: rng, task: o.w.tasks[rng.IntN(len(o.w.tasks))], name: x.name, began: time.Now()}
-		if err := e.play(x); err != nil || len(o.w.broken) > 0 {
-			return err
+	rng, left := rand.New(rand.NewPCG(o.w.h.seed, 4)), 4
+	for _, n := range rng.Perm(len(exercises)) {
+		x := exercises[n]
+		for _, k := range rng.Perm(len(o.w.tasks)) {
+			e := &exertion{oracle: o, rng: rng, task: o.w.tasks[k], name: x.name}
+			if err := x.play(e); err != nil || len(o.w.broken) > 0 {
+				return err
+			}
+			if !e.began {
+				continue
+			}
+			if left--; left == 0 {
+				return nil
+			}
+			break
 		}
 	}
 	return nil
-}
-
-func (e *exertion) play(x exercise) error {
-	e.w.note("exercise: %s of %s", x.name, e.task.name)
-	return x.play(e)
 }
 
 // beat is the longest interval of the heartbeats of the servers in the environment, and work the longest that a batch
@@ -83,12 +88,12 @@ func (e *exertion) limit() (beat, limit time.Duration, err error) {
 
 // soon waits until something is so. It must be within the limit.
 func (e *exertion) soon(what string, limit time.Duration, met func() (string, error)) error {
+	e.began = true
 	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		left, err := met()
 		took := time.Since(began).Round(time.Millisecond)
 		if err != nil || left == "" {
 			e.w.note("exercise: %s of %s: %s after %s of %s", e.name, e.task.name, what, took, limit)
-			fmt.Printf("EX %s/%s %.2f %.2f\n", e.name, strings.ReplaceAll(what, " ", "_"), took.Seconds(), limit.Seconds())
 			return err
 		}
 		if took > limit {
@@ -119,6 +124,35 @@ func (e *exertion) settled() (left string, err error) {
 	return left, err
 }
 
+// moves waits until the queues have come to rest. An owner that gets a queue from another one selects at once: it has
+// looked for that (S8).
+func (e *exertion) moves(what string, limit time.Duration, met func() (string, error)) error {
+	e.w.recorder.handed = nil
+	if err := e.soon(what, limit, met); err != nil || len(e.w.broken) > 0 {
+		return err
+	}
+	if err := e.watch(3 * time.Second); err != nil {
+		return err
+	}
+	e.w.mu.Lock()
+	defer e.w.mu.Unlock()
+	for _, h := range e.w.recorder.handed {
+		at, selected := e.w.selected[h.key]
+		t := e.w.taskNamed(h.task)
+		if late := at.Sub(h.at); t.eager() && (!selected || late > time.Second/2) {
+			e.w.breaksLocked("prompt: %s is selected %s after it was handed over", h.key, late)
+		}
+	}
+	return nil
+}
+
+// eager reports whether a queue of the task is selected as soon as it is there.
+func (t *task) eager() bool {
+	return !t.inRuns() && !t.offers.SetSelector && !t.peeks && !slices.ContainsFunc(t.words, func(w string) bool {
+		return strings.HasPrefix(w, "permit_") || strings.HasPrefix(w, "hinted") || strings.HasPrefix(w, "queue_rate") || strings.HasPrefix(w, "rate")
+	})
+}
+
 // others returns the processes of the environment that run.
 func (e *exertion) others() []*process { return e.w.running(e.task.env) }
 
@@ -137,7 +171,7 @@ func (e *exertion) join() error {
 		return err
 	}
 	e.w.start(e.newName())
-	return e.soon("divided", limit, func() (string, error) {
+	return e.moves("divided", limit, func() (string, error) {
 		for _, t := range e.w.tasks {
 			var n int
 			err := e.w.oracle.center.DB().QueryRowContext(e.w.t.Context(), `SELECT COUNT(*) FROM schedule_server
@@ -159,7 +193,7 @@ func (e *exertion) leave() error {
 	}
 	p := all[e.rng.IntN(len(all))]
 	p.leave()
-	return e.soon("left", limit+e.w.h.returns+time.Second, func() (string, error) {
+	return e.moves("left", limit+e.w.h.returns+time.Second, func() (string, error) {
 		if p.alive.Load() {
 			return p.name + " is still there", nil
 		}
@@ -234,31 +268,48 @@ func (e *exertion) resize() error {
 	return e.soon("divided", limit, e.settled)
 }
 
-// withdraw requests another number of queues, or a split, and takes that back.
+// withdraw requests another number of queues, or a split, and takes that back when some queues have no owner any more: a
+// call of one queue hangs until then.
 func (e *exertion) withdraw() error {
 	_, limit, err := e.limit()
-	if err != nil || e.task.named() {
+	if err != nil || e.task.named() || !e.always() {
 		return err
 	}
 	n, err := e.total()
-	if err := e.busy(); err != nil {
+	if err != nil || n < 2 {
 		return err
 	}
-	if err != nil {
+	if e.task.settings.Splittable && e.rng.IntN(2) == 0 { // it is withdrawn by the number that the others have
+		if done, err := e.operate("queue_split", "queue=?1", fmt.Sprintf("total=%d", 2*n)); err != nil || !done {
+			return err
+		}
+		if err := e.soon("split", limit, e.settled); err != nil {
+			return err
+		}
+	}
+	before := e.w.callsOf(e.task)
+	e.hang(true)
+	defer e.hang(false)
+	if err := e.w.addItems([]string{e.task.name, "1"}); err != nil {
 		return err
 	}
-	back := fmt.Sprintf("queues=%d", n)
-	first := []string{"task_set", fmt.Sprintf("queues=%d", n+1)}
-	if e.task.settings.Splittable && e.rng.IntN(2) == 0 {
-		first = []string{"queue_split", "queue=?0", fmt.Sprintf("total=%d", 2*n)}
+	for began := time.Now(); e.w.callsOf(e.task) == before; time.Sleep(100 * time.Millisecond) {
+		if time.Since(began) > 5*time.Second {
+			return nil // the item may be behind a dead one of its key
+		}
 	}
-	if done, err := e.operate(first...); err != nil || !done {
+	if done, err := e.operate("task_set", fmt.Sprintf("queues=%d", n+1)); err != nil || !done {
 		return err
 	}
-	time.Sleep(time.Duration(e.rng.Int64N(int64(limit))))
-	if done, err := e.operate("task_set", back); err != nil || !done {
+	for began := time.Now(); time.Since(began) < limit; time.Sleep(50 * time.Millisecond) {
+		if left, err := e.settled(); err != nil || strings.Contains(left, "no owner") {
+			break
+		}
+	}
+	if done, err := e.operate("task_set", fmt.Sprintf("queues=%d", n)); err != nil || !done {
 		return err
 	}
+	e.hang(false)
 	return e.soon("as before", limit, e.settled)
 }
 
@@ -401,19 +452,14 @@ func (e *exertion) deadline() error {
 	if err != nil || !e.task.inRuns() {
 		return err
 	}
-	e.w.mu.Lock()
-	e.w.hung[e.task.name] = true
-	e.w.mu.Unlock()
+	e.hang(true)
+	defer e.hang(false)
 	late := time.Now().Add(time.Duration(clock.Load()) + 10*time.Second) // by the clock of the database
 	key, done, err := e.newRun("deadline=" + late.UTC().Format(time.RFC3339))
 	if err != nil || !done {
 		return err
 	}
-	err = e.state(key, "late", 10*time.Second+2*beat+5*time.Second, "FAILED", "SUCCESS")
-	e.w.mu.Lock()
-	e.w.hung[e.task.name] = false
-	e.w.mu.Unlock()
-	return err
+	return e.state(key, "late", 10*time.Second+2*beat+5*time.Second, "FAILED", "SUCCESS")
 }
 
 // backfill makes runs of slots of a trigger.
@@ -438,4 +484,48 @@ func (e *exertion) backfill() error {
 		}
 		return "no run is made", err
 	})
+}
+
+// cut cuts a process off, in which calls hang. They have ended when the others may take over: a margin before their
+// patience ends (S5).
+func (e *exertion) cut() error {
+	_, limit, err := e.limit()
+	all := e.others()
+	if err != nil || len(all) < 2 || e.task.writes == "exec" || !e.always() {
+		return err
+	}
+	p := all[e.rng.IntN(len(all))]
+	var beat, patience int64
+	err = e.w.oracle.center.DB().QueryRowContext(e.w.t.Context(), `SELECT MIN(heartbeat_interval_ms), MIN(s.judge_dead_interval_ms)
+		FROM schedule_server s JOIN schedule_task_type t ON t.task_type = s.task_type WHERE s.task_type = ?`, e.task.name).
+		Scan(&beat, &patience)
+	if err != nil {
+		return err
+	}
+	e.hang(true)
+	defer e.hang(false)
+	if err := errors.Join(e.busy(), e.watch(3*time.Second)); err != nil {
+		return err
+	}
+	p.link.set(trouble{cut: true})
+	over := time.Duration(patience-max(beat, patience*15/100))*time.Millisecond + 200*time.Millisecond
+	time.Sleep(over)
+	e.w.mu.Lock()
+	for c := range e.w.calls {
+		if c.p == p && c.task == e.task {
+			e.w.breaksLocked("lease: %s executes items %v of %s %s after it was cut off, and counts as dead after %dms", p.name,
+				c.items, e.task.name, over, patience)
+		}
+	}
+	e.w.mu.Unlock()
+	p.link.set(trouble{})
+	e.hang(false)
+	return e.soon("back", time.Duration(patience)*3/2*time.Millisecond+10*time.Second+limit, e.settled)
+}
+
+// hang lets the calls of the task hang, or go on.
+func (e *exertion) hang(hung bool) {
+	e.w.mu.Lock()
+	defer e.w.mu.Unlock()
+	e.w.hung[e.task.name] = hung
 }

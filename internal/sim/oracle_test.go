@@ -512,6 +512,19 @@ func (o *oracle) lateTriggers() (list []string, err error) {
 
 // unevenness says which tasks could be divided more evenly, and what another plan would move.
 func (o *oracle) unevenness() (list []string, err error) {
+	// If all processes serve all tasks and are alike, their totals differ by one queue at most.
+	err = o.each(o.w.oracle.center.DB(), `SELECT own_sign, 'from ' || MIN(n) || ' to ' || MAX(n) FROM (
+			SELECT s.own_sign, COUNT(q.queue_id) AS n, COUNT(DISTINCT s.uuid) AS served, MIN(s.weight) AS least, MAX(s.weight) AS most,
+				MIN(t.balance) AS balance, (SELECT COUNT(*) FROM schedule_task_running r WHERE r.own_sign = s.own_sign) AS tasks
+			FROM schedule_server s LEFT JOIN schedule_queue q ON q.cur_server = s.uuid JOIN schedule_task_type t ON t.task_type = s.task_type
+			GROUP BY s.own_sign, s.process) p
+		GROUP BY own_sign HAVING MIN(served) = MAX(tasks) AND MIN(least) = MAX(most) AND MIN(balance) = 'QUEUES' AND MAX(n) - MIN(n) > 1`,
+		func(env, text string) {
+			list = append(list, fmt.Sprintf("even: the totals of the processes of %s are %s", env, text))
+		})
+	if err != nil {
+		return nil, err
+	}
 	for _, t := range o.w.tasks {
 		preview, err := o.w.ops[t.env].Queues().Plan(o.w.t.Context(), t.name, ops.Scenario{})
 		if errors.Is(err, center.ErrUnknownTask) {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -111,11 +112,15 @@ func (o *oracle) placed(t *task) (p placed, err error) {
 
 // places plays the place of the history, for one of its tasks.
 func (o *oracle) places() error {
-	rule, t := placings[o.w.h.seed/5%uint64(len(placings))], o.w.tasks[o.w.h.seed/41%uint64(len(o.w.tasks))]
+	t := o.w.tasks[o.w.h.seed/41%uint64(len(o.w.tasks))]
 	p, err := o.placed(t)
-	if err != nil || rule.zones && (p.weight("x") == 0 || p.weight("y") == 0) {
+	if err != nil {
 		return err
 	}
+	possible := slices.DeleteFunc(slices.Clone(placings), func(r placing) bool {
+		return r.zones && (p.weight("x") == 0 || p.weight("y") == 0)
+	})
+	rule := possible[o.w.h.seed/5%uint64(len(possible))]
 	words := append([]string{rule.verb[0]}, rule.verb[1:]...)
 	if rule.verb[0] == "worker_pause" {
 		words[1] = "worker=" + o.aServer(p)

@@ -10,7 +10,7 @@ import (
 // looks of the oracle, too. A row is never changed.
 var recordTables = []string{
 	`CREATE TABLE sim_grant (id INTEGER PRIMARY KEY, queue TEXT, env TEXT, was TEXT, before INTEGER, server TEXT,
-		epoch INTEGER, floor INTEGER)`,
+		epoch INTEGER, floor INTEGER, at TEXT)`,
 	grantTrigger("INSERT", "NULL", "-1", "TRUE"),
 	grantTrigger("UPDATE", "OLD.cur_server", "OLD.epoch", "NEW.epoch <> OLD.epoch OR NEW.cur_server IS NOT OLD.cur_server"),
 	`CREATE TABLE sim_expiry (id INTEGER PRIMARY KEY, server TEXT, heard TEXT, at TEXT, patience INTEGER)`,
@@ -22,10 +22,10 @@ var recordTables = []string{
 
 func grantTrigger(event, was, before, when string) string {
 	return `CREATE TRIGGER sim_grant_` + event + ` AFTER ` + event + ` ON schedule_queue WHEN ` + when + ` BEGIN
-		INSERT INTO sim_grant (queue, env, was, before, server, epoch, floor)
+		INSERT INTO sim_grant (queue, env, was, before, server, epoch, floor, at)
 		VALUES (NEW.task_type || ' ' || NEW.queue_id || ' of ' || NEW.own_sign, NEW.own_sign, COALESCE(` + was + `, 'nobody'),
 			` + before + `, COALESCE(NEW.cur_server, 'nobody'), NEW.epoch,
-			COALESCE((SELECT epoch_floor FROM schedule_environment e WHERE e.own_sign = NEW.own_sign), 0));
+			COALESCE((SELECT epoch_floor FROM schedule_environment e WHERE e.own_sign = NEW.own_sign), 0), rota_now());
 	END`
 }
 
@@ -38,6 +38,8 @@ type recorder struct {
 	epochs   map[string]int64  // the highest of each queue, in this branch
 	floors   map[string]int64  // of the environments when the database fell back; nil before
 	times    []clockTime       // the clocks of the database, the first one first
+
+	handed []handOver // those that were seen since somebody has emptied the list
 
 	beats     map[*process]int // statements of heartbeats when the backup was made
 	witnesses []*process       // those that must notice the loss
@@ -60,10 +62,11 @@ func newRecorder(w *world) *recorder {
 func (r *recorder) read() error {
 	db := r.w.oracle.center.DB()
 	err := eachRow(r.w.t.Context(), db, `SELECT id, before || ' ' || epoch || ' ' || floor || ' ' || env || ' ' || was || ' '
-			|| server || ' ' || queue FROM sim_grant WHERE id > ? ORDER BY id`, func(id, text string) {
+			|| server || ' ' || queue || ',' || at FROM sim_grant WHERE id > ? ORDER BY id`, func(id, text string) {
 		words := strings.SplitN(text, " ", 7)
 		r.grants = number(id)
-		r.grant(grant{number(words[0]), number(words[1]), number(words[2]), words[3], words[4], words[5], words[6]})
+		queue, at, _ := strings.Cut(words[6], ",")
+		r.grant(grant{number(words[0]), number(words[1]), number(words[2]), words[3], words[4], words[5], queue, at})
 	}, r.grants)
 	if err != nil {
 		return err
@@ -80,6 +83,13 @@ func (r *recorder) read() error {
 type grant struct {
 	before, epoch, floor    int64
 	env, was, server, queue string
+	at                      string
+}
+
+// handOver is a queue under its new epoch, which an owner has given to another server.
+type handOver struct {
+	task, key string
+	at        time.Time
 }
 
 // grant judges a row of a queue. Before a loss is noticed, epochs of the lost history may be used again (H8).
@@ -103,6 +113,10 @@ func (r *recorder) grant(g grant) {
 		r.w.breaks("two owners: queue %s had the owner %s and now has %s", key, before, g.server)
 	}
 	r.owners[key] = g.server
+	if at, known := r.when(g.at, true); known && g.was != "nobody" && g.was != g.server {
+		task, _, _ := strings.Cut(g.queue, " ")
+		r.handed = append(r.handed, handOver{task, key, at})
+	}
 }
 
 // expiry judges the end of a server by others: it was silent for as long as its row says, also if the clock was set

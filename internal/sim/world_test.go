@@ -72,18 +72,19 @@ type world struct {
 	undone   map[string]bool // items whose effects the database has lost, as "task id"
 	wanted   map[string]bool // named queues that operators want, as "task queue"
 
-	mu     sync.Mutex
-	rng    *rand.Rand
-	calls  map[*call]bool
-	begun  map[string]int // calls of each task, those that have ended too
-	tries  map[string]int
-	out    map[string]bool // tasks whose calls fail
-	hung   map[string]bool // tasks whose calls do not end
-	forced map[string]bool // servers whose queues somebody has moved by force
-	edits  []func() error  // undo what a person has written into the settings
-	lossAt time.Time       // when the database last fell back
-	trace  []string
-	broken []string // rules, the first one first
+	mu       sync.Mutex
+	rng      *rand.Rand
+	calls    map[*call]bool
+	selected map[string]time.Time // the first select under each epoch, by task, queue and epoch
+	begun    map[string]int       // calls of each task, those that have ended too
+	tries    map[string]int
+	out      map[string]bool // tasks whose calls fail
+	hung     map[string]bool // tasks whose calls do not end
+	forced   map[string]bool // servers whose queues somebody has moved by force
+	edits    []func() error  // undo what a person has written into the settings
+	lossAt   time.Time       // when the database last fell back
+	trace    []string
+	broken   []string // rules, the first one first
 }
 
 // call is an Execute under way.
@@ -179,6 +180,15 @@ func (w *world) enter(ctx context.Context, p *process, t *task, b center.Batch, 
 	}
 	w.calls[c], w.begun[t.name] = true, w.begun[t.name]+1
 	return c
+}
+
+// sees notes a select of a queue.
+func (w *world) sees(t *task, q processor.Queue) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if key := fmt.Sprint(t.name, " ", q.ID, " of ", signOf(t.env), ", epoch ", q.Epoch); w.selected[key].IsZero() {
+		w.selected[key] = time.Now()
+	}
 }
 
 // exit notes the end of a call, and checks that its queue was given to nobody meanwhile.
@@ -359,7 +369,7 @@ func (l logHandler) WithGroup(string) slog.Handler { return l }
 func newWorld(t *testing.T, h *history, rosterTemplate, dataTemplate string) *world {
 	t.Helper()
 	w := &world{
-		t: t, h: h, rng: rand.New(rand.NewPCG(h.seed, 2)), calls: map[*call]bool{}, begun: map[string]int{}, tries: map[string]int{},
+		t: t, h: h, rng: rand.New(rand.NewPCG(h.seed, 2)), calls: map[*call]bool{}, begun: map[string]int{}, selected: map[string]time.Time{}, tries: map[string]int{},
 		out: map[string]bool{}, hung: map[string]bool{}, undone: map[string]bool{}, wanted: map[string]bool{},
 		forced: map[string]bool{},
 		began:  time.Now(),
