@@ -171,9 +171,20 @@ func (e *exertion) join() error {
 		return err
 	}
 	e.w.start(e.newName())
+	var n int
+	err = e.soon("heard", 1500*time.Millisecond, func() (string, error) { // a server sends a heartbeat when it joins (S1)
+		err := e.w.oracle.center.DB().QueryRowContext(e.w.t.Context(), `SELECT COUNT(*) FROM schedule_server
+			WHERE name = ? AND beat_count > 0`, e.newName()).Scan(&n)
+		if n > 0 {
+			return "", err
+		}
+		return "no heartbeat has come", err
+	})
+	if err != nil || len(e.w.broken) > 0 {
+		return err
+	}
 	return e.moves("divided", limit, func() (string, error) {
 		for _, t := range e.w.tasks {
-			var n int
 			err := e.w.oracle.center.DB().QueryRowContext(e.w.t.Context(), `SELECT COUNT(*) FROM schedule_server
 				WHERE task_type = ? AND name = ?`, t.name, e.newName()).Scan(&n)
 			if t.env == e.task.env && n == 0 || err != nil {
@@ -287,7 +298,10 @@ func (e *exertion) withdraw() error {
 			return err
 		}
 	}
-	before := e.w.callsOf(e.task)
+	before, were := e.w.callsOf(e.task), ""
+	if were, err = e.queues(); err != nil {
+		return err
+	}
 	e.hang(true)
 	defer e.hang(false)
 	if err := e.w.addItems([]string{e.task.name, "1"}); err != nil {
@@ -310,7 +324,21 @@ func (e *exertion) withdraw() error {
 		return err
 	}
 	e.hang(false)
-	return e.soon("as before", limit, e.settled)
+	if err := e.soon("as before", limit, e.settled); err != nil || len(e.w.broken) > 0 {
+		return err
+	}
+	are, err := e.queues()
+	if are != were {
+		e.w.breaks("withdrawn: the queues of %s were %s, and are %s after a change that was taken back", e.task.name, were, are)
+	}
+	return err
+}
+
+// queues returns the queues of the task, as a text.
+func (e *exertion) queues() (text string, err error) {
+	err = e.w.oracle.center.DB().QueryRowContext(e.w.t.Context(), `SELECT GROUP_CONCAT(queue_id || ' of ' || queue_total || ' in ' || division,
+		', ' ORDER BY queue_id) FROM schedule_queue WHERE task_type = ?`, e.task.name).Scan(&text)
+	return text, err
 }
 
 // split splits a queue, and merges it again.
