@@ -2,9 +2,11 @@ package main
 
 import (
 	"bufio"
+	"cmp"
+	"crypto/sha256"
 	"fmt"
-	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -16,8 +18,8 @@ type choice struct {
 	seed   uint64   // of the draw
 }
 
-// choose returns the mutants that are tried. The order of a sample is that of the draw, so that its beginning is a
-// sample, too.
+// choose returns the mutants that are tried. Those of a sample stand in the order of a hash of their names: its beginning
+// is a sample, too, and another mutant in the source changes little.
 func (c choice) choose(source *module) (list []mutant, err error) {
 	var run covered
 	if c.cover != "" {
@@ -42,11 +44,15 @@ func (c choice) choose(source *module) (list []mutant, err error) {
 	}
 	if c.sample > 0 {
 		fmt.Printf("a sample of %d mutants\n", len(list))
-		random := rand.New(rand.NewPCG(c.seed, 1))
-		random.Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })
+		slices.SortFunc(list, func(a, b mutant) int { return cmp.Compare(c.rank(a), c.rank(b)) })
 		list = list[:min(c.sample, len(list))]
 	}
 	return list, nil
+}
+
+// rank is the place of a mutant in the draw.
+func (c choice) rank(m mutant) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(fmt.Sprint(c.seed, m.name()))))
 }
 
 // covered are the blocks of statements that tests have run.
