@@ -185,7 +185,10 @@ func (d *drawing) task(name string, runs int) taskSpec {
 				words = append(words, fmt.Sprintf("every=%ds", 10+d.IntN(50)))
 			}
 		}
-		if d.h.data > 0 && d.maybe(25) {
+		switch named := strings.Contains(strings.Join(words, " "), "queues=["); {
+		case named && d.h.data > 1 && d.maybe(40):
+			words = append(words, "database="+inTwoDatabases)
+		case d.h.data > 0 && d.maybe(25):
 			words = append(words, "database="+dataName(d.IntN(d.h.data)))
 		}
 		seen := map[string]bool{}
@@ -235,11 +238,10 @@ func (d *drawing) upstreams() (names []string) {
 
 // accepted reports whether the options of a task do not contradict each other.
 func accepted(t *task) bool {
-	databases := 0
-	if t.settings.Database != "" {
-		databases = 1
+	s, databases := t.settings, len(t.databases())
+	if s.Database == "" {
+		databases = 0
 	}
-	s := t.settings
 	return s.Validate() == nil && t.offers.Check(processor.Needs{
 		Runs: s.Mode == center.ModeRun, NotSleep: s.ProcessorType == center.ProcessorNotSleep, Splittable: s.Splittable,
 		Databases: databases,

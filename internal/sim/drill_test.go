@@ -56,11 +56,12 @@ var drills = []drill{
 		"down", 2 * time.Minute,
 		[]string{condition.Unreachable.Name},
 		func(w *world, t *task) (string, bool) {
-			f, data := w.fileOf(t)
+			all := t.databases()
+			data := all[len(all)-1]
 			if data == "" || t.inRuns() { // without a run nobody uses it
 				return "", false
 			}
-			f.setDown(true)
+			w.data[number(data[1:])].setDown(true)
 			return data, true
 		}, false,
 	},
@@ -142,7 +143,7 @@ func (o *oracle) tell(d drill, t *task) (begun bool, err error) {
 	}
 	o.w.note("drill: %s of %s %s", d.name, t.name, subject)
 	for began, n := time.Now(), 0; time.Since(began) < d.within; time.Sleep(5 * time.Second) {
-		if _, data := o.w.fileOf(t); !t.inRuns() && (data == "" || d.name != "down") { // something to fail
+		if !t.inRuns() && (t.settings.Database == "" || d.name != "down") { // something to fail
 			if err := o.w.addItems([]string{t.name, "2"}); err != nil {
 				return true, err
 			}

@@ -124,10 +124,10 @@ func (e *exertion) settled() (left string, err error) {
 	return left, err
 }
 
-// moves waits until the queues have come to rest. An owner that gets a queue from another one selects at once: it has
-// looked for that (S8).
+// moves waits until the queues have come to rest. A server that has requested a queue selects at once when the owner
+// gives it: it has looked for that (S8).
 func (e *exertion) moves(what string, limit time.Duration, met func() (string, error)) error {
-	e.w.recorder.handed = nil
+	e.w.recorder.handed = map[string]handOver{}
 	if err := e.soon(what, limit, met); err != nil || len(e.w.broken) > 0 {
 		return err
 	}
@@ -204,7 +204,7 @@ func (e *exertion) leave() error {
 	}
 	p := all[e.rng.IntN(len(all))]
 	p.leave()
-	return e.moves("left", limit+e.w.h.returns+time.Second, func() (string, error) {
+	return e.soon("left", limit+e.w.h.returns+time.Second, func() (string, error) {
 		if p.alive.Load() {
 			return p.name + " is still there", nil
 		}

@@ -49,7 +49,7 @@ func (t *task) nameSQL() string {
 // that is added later reads its source from the beginning. The cursors of a data database stay.
 func (w *world) forgetCursors() error {
 	for _, t := range w.tasks {
-		if _, data := w.fileOf(t); !t.named() || !t.offers.Cursored || t.inRuns() || data != "" {
+		if !t.named() || !t.offers.Cursored || t.inRuns() || t.settings.Database != "" {
 			continue
 		}
 		_, err := w.oracle.center.DB().ExecContext(w.t.Context(), fmt.Sprintf(`CREATE TRIGGER sim_anew_%[1]s

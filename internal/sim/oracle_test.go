@@ -103,7 +103,7 @@ func (o *oracle) sampleCursors() error {
 		}
 		db, query := o.w.oracle.center.DB(), `SELECT COALESCE(queue_index || ' ' || queue_total, queue_id), cursor_value
 			FROM schedule_queue WHERE task_type = ? AND cursor_value <> ''`
-		if _, data := o.w.fileOf(t); data != "" { // the cursors are there
+		if t.settings.Database != "" { // the cursors are there
 			if _, err := o.undone(t); err != nil { // it notes which items have died
 				return err
 			}
@@ -573,11 +573,11 @@ func (o *oracle) undone(t *task) (ids []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = o.each(o.w.items(t), `SELECT id, order_key FROM sim_item WHERE task = ? AND effects = 0 ORDER BY id`, func(id, key string) {
+	err = o.w.eachItem(t, `SELECT id, order_key FROM sim_item WHERE task = ? AND effects = 0 ORDER BY id`, func(id, key string) {
 		if !dead[id] && !held[key] && !o.died[t.name+" "+id] {
 			ids = append(ids, id)
 		}
-	}, t.name)
+	})
 	return ids, err
 }
 
@@ -603,14 +603,16 @@ func (o *oracle) verdict() error {
 			}
 			swept = ` AND ` + t.nameSQL() + ` IN (` + done + `)`
 		}
-		var left int
-		err := w.items(t).QueryRowContext(w.t.Context(), `SELECT COUNT(*) FROM sim_item i WHERE task = ? AND NOT EXISTS
-			(SELECT 1 FROM sim_swept s WHERE s.task = i.task AND s.run_id = ? AND s.id = i.id)`+swept, args...).
-			Scan(&left)
-		if err != nil {
-			w.breaks("success: %v", err)
-		} else if left > 0 {
-			w.breaks("success: run %s of %s is SUCCESS, and has not done %d items", run, taskType, left)
+		for _, db := range w.items(t) {
+			var left int
+			err := db.QueryRowContext(w.t.Context(), `SELECT COUNT(*) FROM sim_item i WHERE task = ? AND NOT EXISTS
+				(SELECT 1 FROM sim_swept s WHERE s.task = i.task AND s.run_id = ? AND s.id = i.id)`+swept, args...).
+				Scan(&left)
+			if err != nil {
+				w.breaks("success: %v", err)
+			} else if left > 0 {
+				w.breaks("success: run %s of %s is SUCCESS, and has not done %d items", run, taskType, left)
+			}
 		}
 	})
 }
@@ -626,20 +628,20 @@ func (o *oracle) doneIn(run string) (list string, err error) {
 
 // effects checks how often and in which order the items of a task took effect.
 func (o *oracle) effects(t *task) error {
-	w, db := o.w, o.w.items(t)
+	w := o.w
 	if t.fenced() {
 		for _, table := range []string{"sim_item", "sim_swept"} {
-			err := o.each(db, `SELECT id, effects FROM `+table+` WHERE task = ? AND effects > 1`, func(id, n string) {
+			err := w.eachItem(t, `SELECT id, effects FROM `+table+` WHERE task = ? AND effects > 1`, func(id, n string) {
 				w.breaks("twice: item %s of %s took effect %s times", id, t.name, n)
-			}, t.name)
+			})
 			if err != nil {
 				return err
 			}
 		}
-		err := o.each(db, `SELECT queue || ', epoch ' || epoch, GROUP_CONCAT(server) FROM sim_effect WHERE task = ?
+		err := w.eachItem(t, `SELECT queue || ', epoch ' || epoch, GROUP_CONCAT(server) FROM sim_effect WHERE task = ?
 			GROUP BY queue, epoch HAVING COUNT(*) > 1`, func(epoch, servers string) {
 			w.breaks("two owners: effects of %s, queue %s, are of the servers %s", t.name, epoch, servers)
-		}, t.name)
+		})
 		if err != nil {
 			return err
 		}
@@ -647,12 +649,12 @@ func (o *oracle) effects(t *task) error {
 	if !t.offers.Ordered || t.inRuns() {
 		return nil
 	}
-	return o.each(db, `SELECT a.id, b.id FROM sim_item a JOIN sim_item b ON a.task = b.task AND a.order_key = b.order_key
+	return w.eachItem(t, `SELECT a.id, b.id FROM sim_item a JOIN sim_item b ON a.task = b.task AND a.order_key = b.order_key
 		WHERE a.task = ? AND a.id < b.id AND a.effects > 0 AND b.effects > 0 AND a.turn > b.turn`, func(a, b string) {
 		if !w.undone[t.name+" "+a] { // a later item may have been in flight when the database fell back
 			w.breaks("order: item %s of %s took effect after item %s of the same key", a, t.name, b)
 		}
-	}, t.name)
+	})
 }
 
 // leave tells all processes to leave.

@@ -76,6 +76,9 @@ func optionOf(word string) string {
 	if name == "queues" && strings.HasPrefix(value, "[") {
 		return "named queues"
 	}
+	if word == "database="+inTwoDatabases {
+		return "two databases"
+	}
 	if slices.Contains([]string{"mode", "processor_type", "balance", "on_dead"}, name) {
 		return word
 	}
@@ -86,7 +89,7 @@ func optionOf(word string) string {
 func allFeatures() []string {
 	list := []string{
 		"Keyed", "Paged", "Ordered", "Discarder", "Cursored", "SetSelector", "intx", "exec", "fence", "plain", "mode=RUN", "every", "after",
-		"database", "named queues",
+		"database", "two databases", "named queues",
 		"returns", "retention", "judge_dead_interval", "start", "kill", "leave", "stop", "link delay", "link lose", "link reply", "link abort",
 		"link cut", "clock", "clock, by days", "restore", "out", "down", "edit", "others", "other",
 		"retention of others", "item " + fateOnce, "item " + fatePoison, "item " + fateKiller,

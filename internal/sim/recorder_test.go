@@ -10,9 +10,9 @@ import (
 // looks of the oracle, too. A row is never changed.
 var recordTables = []string{
 	`CREATE TABLE sim_grant (id INTEGER PRIMARY KEY, queue TEXT, env TEXT, was TEXT, before INTEGER, server TEXT,
-		epoch INTEGER, floor INTEGER, at TEXT)`,
-	grantTrigger("INSERT", "NULL", "-1", "TRUE"),
-	grantTrigger("UPDATE", "OLD.cur_server", "OLD.epoch", "NEW.epoch <> OLD.epoch OR NEW.cur_server IS NOT OLD.cur_server"),
+		epoch INTEGER, floor INTEGER, asked INTEGER, at TEXT)`,
+	grantTrigger("INSERT", "NULL", "-1", "0", "TRUE"),
+	grantTrigger("UPDATE", "OLD.cur_server", "OLD.epoch", "COALESCE(OLD.req_server = NEW.cur_server, 0)", "NEW.epoch <> OLD.epoch OR NEW.cur_server IS NOT OLD.cur_server"),
 	`CREATE TABLE sim_expiry (id INTEGER PRIMARY KEY, server TEXT, heard TEXT, at TEXT, patience INTEGER)`,
 	`CREATE TRIGGER sim_expires AFTER INSERT ON schedule_server_history WHEN NEW.reason = 'EXPIRED' BEGIN
 		INSERT INTO sim_expiry (server, heard, at, patience)
@@ -20,12 +20,12 @@ var recordTables = []string{
 	END`,
 }
 
-func grantTrigger(event, was, before, when string) string {
+func grantTrigger(event, was, before, asked, when string) string {
 	return `CREATE TRIGGER sim_grant_` + event + ` AFTER ` + event + ` ON schedule_queue WHEN ` + when + ` BEGIN
-		INSERT INTO sim_grant (queue, env, was, before, server, epoch, floor, at)
+		INSERT INTO sim_grant (queue, env, was, before, server, epoch, floor, asked, at)
 		VALUES (NEW.task_type || ' ' || NEW.queue_id || ' of ' || NEW.own_sign, NEW.own_sign, COALESCE(` + was + `, 'nobody'),
 			` + before + `, COALESCE(NEW.cur_server, 'nobody'), NEW.epoch,
-			COALESCE((SELECT epoch_floor FROM schedule_environment e WHERE e.own_sign = NEW.own_sign), 0), rota_now());
+			COALESCE((SELECT epoch_floor FROM schedule_environment e WHERE e.own_sign = NEW.own_sign), 0), ` + asked + `, rota_now());
 	END`
 }
 
@@ -39,7 +39,7 @@ type recorder struct {
 	floors   map[string]int64  // of the environments when the database fell back; nil before
 	times    []clockTime       // the clocks of the database, the first one first
 
-	handed []handOver // those that were seen since somebody has emptied the list
+	handed map[string]handOver // by queue, the last one since somebody has emptied the map
 
 	beats     map[*process]int // statements of heartbeats when the backup was made
 	witnesses []*process       // those that must notice the loss
@@ -61,12 +61,12 @@ func newRecorder(w *world) *recorder {
 // read judges what was noted since the last call.
 func (r *recorder) read() error {
 	db := r.w.oracle.center.DB()
-	err := eachRow(r.w.t.Context(), db, `SELECT id, before || ' ' || epoch || ' ' || floor || ' ' || env || ' ' || was || ' '
+	err := eachRow(r.w.t.Context(), db, `SELECT id, before || ' ' || epoch || ' ' || floor || ' ' || asked || ' ' || env || ' ' || was || ' '
 			|| server || ' ' || queue || ',' || at FROM sim_grant WHERE id > ? ORDER BY id`, func(id, text string) {
-		words := strings.SplitN(text, " ", 7)
+		words := strings.SplitN(text, " ", 8)
 		r.grants = number(id)
-		queue, at, _ := strings.Cut(words[6], ",")
-		r.grant(grant{number(words[0]), number(words[1]), number(words[2]), words[3], words[4], words[5], queue, at})
+		queue, at, _ := strings.Cut(words[7], ",")
+		r.grant(grant{number(words[0]), number(words[1]), number(words[2]), words[3] == "1", words[4], words[5], words[6], queue, at})
 	}, r.grants)
 	if err != nil {
 		return err
@@ -82,11 +82,12 @@ func (r *recorder) read() error {
 // grant is a row of a queue that was made or has changed.
 type grant struct {
 	before, epoch, floor    int64
+	asked                   bool // the server had requested the queue
 	env, was, server, queue string
 	at                      string
 }
 
-// handOver is a queue under its new epoch, which an owner has given to another server.
+// handOver is a queue under its new epoch, which an owner has given to the server that had requested it.
 type handOver struct {
 	task, key string
 	at        time.Time
@@ -113,9 +114,11 @@ func (r *recorder) grant(g grant) {
 		r.w.breaks("two owners: queue %s had the owner %s and now has %s", key, before, g.server)
 	}
 	r.owners[key] = g.server
-	if at, known := r.when(g.at, true); known && g.was != "nobody" && g.was != g.server {
-		task, _, _ := strings.Cut(g.queue, " ")
-		r.handed = append(r.handed, handOver{task, key, at})
+	if at, known := r.when(g.at, true); known && r.handed != nil {
+		delete(r.handed, g.queue)
+		if task, _, _ := strings.Cut(g.queue, " "); g.asked && g.was != "nobody" {
+			r.handed[g.queue] = handOver{task, key, at}
+		}
 	}
 }
 

@@ -73,11 +73,10 @@ func (w *world) take(s step) error {
 // items would take effect again.
 func (w *world) losesCursors(words []string) (bool, error) {
 	for _, t := range w.tasks {
-		_, data := w.fileOf(t)
 		divides := slices.ContainsFunc(words, func(word string) bool {
 			return strings.HasPrefix(word, "queues=") || strings.HasPrefix(word, "total=")
 		})
-		keeps := data != "" && !t.named() && t.offers.Cursored && !t.inRuns()
+		keeps := t.settings.Database != "" && !t.named() && t.offers.Cursored && !t.inRuns()
 		if !keeps || !divides || !slices.Contains(words, "task="+t.name) {
 			continue
 		}
@@ -212,8 +211,8 @@ func (w *world) restore() error {
 func (w *world) done() (ids map[string]bool, err error) {
 	ids = map[string]bool{}
 	for _, t := range w.tasks {
-		err := eachRow(w.t.Context(), w.items(t), `SELECT task, id FROM sim_item WHERE task = ? AND effects > 0`,
-			func(task, id string) { ids[task+" "+id] = true }, t.name)
+		err := w.eachItem(t, `SELECT task, id FROM sim_item WHERE task = ? AND effects > 0`,
+			func(task, id string) { ids[task+" "+id] = true })
 		if err != nil {
 			return nil, err
 		}
@@ -232,20 +231,26 @@ func (w *world) addItems(args []string) error {
 	if len(args) > 2 {
 		fate = args[2]
 	}
-	err = w.inItems(t, func(exec func(string, ...any) error) error {
-		for k := range n {
-			last := fateFine
-			if k == n-1 {
-				last = fate
-			}
-			if err := exec(`INSERT INTO sim_item (task, id, order_key, fate)
-				SELECT ?, COALESCE(MAX(id), 0) + 1, (COALESCE(MAX(id), 0) + 1) % 7, ? FROM sim_item WHERE task = ?`,
-				t.name, last, t.name); err != nil {
-				return err
-			}
+	last := int64(0)
+	err = w.eachItem(t, `SELECT task, MAX(id) FROM sim_item WHERE task = ? GROUP BY task`,
+		func(_, id string) { last = max(last, number(id)) })
+	for _, name := range t.databases() {
+		if err != nil {
+			break
 		}
-		return nil
-	})
+		err = w.inTx(w.pool(name), func(exec func(string, ...any) error) (err error) {
+			for id := last + 1; id <= last+int64(n) && err == nil; id++ {
+				fateOf := fateFine
+				if id == last+int64(n) {
+					fateOf = fate
+				}
+				if t.databaseOf(id) == name {
+					err = exec(`INSERT INTO sim_item (task, id, order_key, fate) VALUES (?, ?, ?, ?)`, t.name, id, id%7, fateOf)
+				}
+			}
+			return err
+		})
+	}
 	if err == nil { // a hint that is lost costs half a minute
 		_ = w.oracle.center.Wake(w.t.Context(), t.name)
 	}
@@ -261,27 +266,55 @@ func (w *world) taskNamed(name string) *task {
 	return nil
 }
 
-// fileOf returns the database that has the items of a task.
-func (w *world) fileOf(t *task) (f *file, data string) {
-	for i, f := range w.data {
-		if t.settings.Database == dataName(i) {
-			return f, dataName(i)
+// inTwoDatabases is the setting database of tasks with named queues whose items are in two databases.
+const inTwoDatabases = "all=d0,east=d0,d1"
+
+// databases returns the names of the databases that have the items of the task. That of the roster's is empty.
+func (t *task) databases() []string {
+	if t.settings.Database == inTwoDatabases {
+		return []string{dataName(0), dataName(1)}
+	}
+	return []string{t.settings.Database}
+}
+
+// databaseOf returns the name of the database that has an item.
+func (t *task) databaseOf(item int64) string {
+	all := t.databases()
+	if len(all) > 1 && !t.isOf(item, "all") && !t.isOf(item, "east") {
+		return all[1]
+	}
+	return all[0]
+}
+
+// items returns the pools of the databases that have the items of a task.
+func (w *world) items(t *task) (pools []*sql.DB) {
+	for _, name := range t.databases() {
+		pools = append(pools, w.pool(name))
+	}
+	return pools
+}
+
+// pool returns the pool of a data database, or of the roster's.
+func (w *world) pool(name string) *sql.DB {
+	if name == "" {
+		return w.oracle.center.DB()
+	}
+	return w.oracle.center.Data(name).DB()
+}
+
+// eachItem calls f for each row of two texts in the databases that have the items of a task, which is the argument of
+// the query.
+func (w *world) eachItem(t *task, query string, f func(a, b string)) error {
+	for _, db := range w.items(t) {
+		if err := eachRow(w.t.Context(), db, query, f, t.name); err != nil {
+			return err
 		}
 	}
-	return w.roster, ""
+	return nil
 }
 
-// items returns the pool of the database that has the items of a task.
-func (w *world) items(t *task) *sql.DB {
-	if _, data := w.fileOf(t); data != "" {
-		return w.oracle.center.Data(data).DB()
-	}
-	return w.oracle.center.DB()
-}
-
-// inItems runs statements in a transaction of the database that has the items of a task.
-func (w *world) inItems(t *task, do func(exec func(string, ...any) error) error) error {
-	db := w.items(t)
+// inTx runs statements in a transaction of a database.
+func (w *world) inTx(db *sql.DB, do func(exec func(string, ...any) error) error) error {
 	tx, err := db.BeginTx(w.t.Context(), nil)
 	if err != nil {
 		return err
