@@ -245,6 +245,9 @@ func (o *oracle) quiet() error {
 			if beats := now.beats - was.beats; int64(beats) > most {
 				o.w.breaks("quiet: %s has sent %d statements of heartbeats in %s, at most %d are needed", p.name, beats, restTime, most)
 			}
+			if n := now.statistics - was.statistics; n > int(restTime/(10*time.Second))+1 {
+				o.w.breaks("quiet: %s has written its statistics %d times in %s, once in 10 s is enough", p.name, n, restTime)
+			}
 			o.w.note("%s has sent %d statements of heartbeats and %d others to the roster in %s at rest", p.name,
 				now.beats-was.beats, now.store-was.store, restTime)
 		}

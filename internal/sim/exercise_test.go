@@ -253,10 +253,10 @@ func (e *exertion) busy() error {
 	return e.w.addItems([]string{e.task.name, "20"})
 }
 
-// total returns the number of queues.
+// total returns the number of queues that the task has, or would have if none was split.
 func (e *exertion) total() (n int, err error) {
-	err = e.w.oracle.center.DB().QueryRowContext(e.w.t.Context(), `SELECT queue_total FROM schedule_task_running
-		WHERE task_type = ? AND own_sign = ?`, e.task.name, signOf(e.task.env)).Scan(&n)
+	err = e.w.oracle.center.DB().QueryRowContext(e.w.t.Context(), `SELECT MIN(queue_total) FROM schedule_queue WHERE task_type = ?`,
+		e.task.name).Scan(&n)
 	return n, err
 }
 

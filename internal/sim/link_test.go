@@ -40,13 +40,22 @@ type trouble struct {
 }
 
 // sent counts the statements that have passed: all, those of heartbeats, and the other ones to the roster that are not
-// of dealers.
-type sent struct{ all, beats, store int }
+// of dealers. Of these, statistics have what people read about a server.
+type sent struct{ all, beats, store, statistics int }
 
 func (l *link) sent() sent {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.passed
+}
+
+// countStatistics counts a statement that may be one of statistics.
+func (l *link) countStatistics(query string) {
+	if strings.Contains(query, "new_fetch_item_count") {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.passed.statistics++
+	}
 }
 
 // count counts a statement of a connection.
@@ -335,6 +344,7 @@ func (c *conn) lose() {
 
 // ExecContext implements driver.ExecerContext.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (result driver.Result, err error) {
+	c.link.countStatistics(query)
 	err = c.run(ctx, "write", !strings.HasPrefix(query, "PRAGMA"), func() (err error) {
 		result, err = c.real.ExecContext(context.WithoutCancel(ctx), inWorld(query), args)
 		return err

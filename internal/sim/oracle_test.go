@@ -77,7 +77,7 @@ func (o *oracle) sample() error {
 	}
 	for _, check := range []func() error{
 		o.w.recorder.read, o.sampleLoss, o.sampleCursors, o.sampleRuns, o.sampleShares, o.sampleQueues,
-		o.sampleFree,
+		o.sampleFree, o.sampleAlerts,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -182,6 +182,15 @@ func (o *oracle) sampleShares() error {
 		}
 	}
 	return nil
+}
+
+// sampleAlerts checks that a condition alerts once (S16): no two episodes of it are open.
+func (o *oracle) sampleAlerts() error {
+	return o.each(o.w.oracle.center.DB(), `SELECT alert || ' of ' || task_type || ' in ' || own_sign, COUNT(*) FROM schedule_event
+		WHERE alert IS NOT NULL AND open_until > rota_now()
+		GROUP BY 1, queue_id, from_server, to_server, subject HAVING COUNT(*) > 1`, func(alert, n string) {
+		o.w.breaks("once: %s has %s events, and one episode", alert, n)
+	})
 }
 
 // sampleRuns looks at runs that were made since the last look, which came before the last step.

@@ -74,6 +74,7 @@ type world struct {
 
 	mu       sync.Mutex
 	rng      *rand.Rand
+	paced    map[string][]time.Time // when items began, by process, task and queue
 	calls    map[*call]bool
 	selected map[string]time.Time // the first select under each epoch, by task, queue and epoch
 	begun    map[string]int       // calls of each task, those that have ended too
@@ -179,7 +180,35 @@ func (w *world) enter(ctx context.Context, p *process, t *task, b center.Batch, 
 		}
 	}
 	w.calls[c], w.begun[t.name] = true, w.begun[t.name]+1
+	w.paceLocked(c)
 	return c
+}
+
+// paceWindow is the time within which paceLocked counts items.
+const paceWindow = 3 * time.Second
+
+// paceLocked checks that a process does not begin more items of a queue than its rate allows: those of the window and
+// what a queue has saved up, which may be that of a few grants.
+func (w *world) paceLocked(c *call) {
+	rate := c.task.settings.QueueRatePerSecond
+	if rate == 0 || w.h.has("queue_set") {
+		return
+	}
+	key := fmt.Sprint(c.p.name, " ", c.task.name, " ", c.batch.Queue.ID)
+	list := slices.DeleteFunc(w.paced[key], func(at time.Time) bool { return time.Since(at) > paceWindow })
+	for range c.items {
+		list = append(list, time.Now())
+	}
+	w.paced[key] = list
+	if most := int(rate * (paceWindow.Seconds() + 3)); len(list) > most {
+		w.breaksLocked("rate: %s begins %d items of queue %s of %s within %s, and its rate is %v", c.p.name, len(list),
+			c.batch.Queue.ID, c.task.name, paceWindow, rate)
+	}
+}
+
+// has reports whether a history has a verb.
+func (h *history) has(verb string) bool {
+	return slices.ContainsFunc(h.steps, func(s step) bool { return slices.Contains(s.words, verb) })
 }
 
 // sees notes a select of a queue.
@@ -369,7 +398,7 @@ func (l logHandler) WithGroup(string) slog.Handler { return l }
 func newWorld(t *testing.T, h *history, rosterTemplate, dataTemplate string) *world {
 	t.Helper()
 	w := &world{
-		t: t, h: h, rng: rand.New(rand.NewPCG(h.seed, 2)), calls: map[*call]bool{}, begun: map[string]int{}, selected: map[string]time.Time{}, tries: map[string]int{},
+		t: t, h: h, rng: rand.New(rand.NewPCG(h.seed, 2)), calls: map[*call]bool{}, begun: map[string]int{}, paced: map[string][]time.Time{}, selected: map[string]time.Time{}, tries: map[string]int{},
 		out: map[string]bool{}, hung: map[string]bool{}, undone: map[string]bool{}, wanted: map[string]bool{},
 		forced: map[string]bool{},
 		began:  time.Now(),
