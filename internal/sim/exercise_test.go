@@ -279,52 +279,52 @@ func (e *exertion) resize() error {
 	return e.soon("divided", limit, e.settled)
 }
 
-// withdraw requests another number of queues, or a split, and takes that back when some queues have no owner any more: a
-// call of one queue hangs until then.
+// withdraw requests another number of queues, or a merge, while a call of one queue hangs: the others have no owner soon,
+// and get none (N1). Then it takes the number back.
 func (e *exertion) withdraw() error {
 	_, limit, err := e.limit()
 	if err != nil || e.task.named() || !e.always() {
 		return err
 	}
 	n, err := e.total()
-	if err != nil || n < 2 {
+	split := e.task.settings.Splittable && e.rng.IntN(2) == 0
+	if err != nil || n < 2 && !split {
 		return err
 	}
-	if e.task.settings.Splittable && e.rng.IntN(2) == 0 { // it is withdrawn by the number that the others have
-		if done, err := e.operate("queue_split", "queue=?1", fmt.Sprintf("total=%d", 2*n)); err != nil || !done {
+	if split { // it is withdrawn by the number that the others have
+		if done, err := e.operate("queue_split", "queue=?0", fmt.Sprintf("total=%d", 2*n)); err != nil || !done {
 			return err
 		}
-		if err := e.soon("split", limit, e.settled); err != nil {
+		if err := e.soon("split", limit, e.settled); err != nil || len(e.w.broken) > 0 {
 			return err
 		}
 	}
-	before, were := e.w.callsOf(e.task), ""
-	if were, err = e.queues(); err != nil {
+	were, err := e.queues()
+	if err != nil {
 		return err
 	}
-	e.hang(true)
 	defer e.hang(false)
-	if err := e.w.addItems([]string{e.task.name, "1"}); err != nil {
+	if busy, err := e.holdOne(); err != nil || !busy {
 		return err
 	}
-	for began := time.Now(); e.w.callsOf(e.task) == before; time.Sleep(100 * time.Millisecond) {
-		if time.Since(began) > 5*time.Second {
-			return nil // the item may be behind a dead one of its key
+	request := []string{"task_set", fmt.Sprintf("queues=%d", n+1)}
+	merges := split && e.rng.IntN(2) == 0
+	if merges {
+		request = []string{"queue_merge", "queue=?0", fmt.Sprintf("total=%d", n)}
+	}
+	if done, err := e.operate(request...); err != nil || !done {
+		return err
+	}
+	if err := e.waits(limit); err != nil || len(e.w.broken) > 0 {
+		return err
+	}
+	if !merges {
+		if done, err := e.operate("task_set", fmt.Sprintf("queues=%d", n)); err != nil || !done {
+			return err
 		}
-	}
-	if done, err := e.operate("task_set", fmt.Sprintf("queues=%d", n+1)); err != nil || !done {
-		return err
-	}
-	for began := time.Now(); time.Since(began) < limit; time.Sleep(50 * time.Millisecond) {
-		if left, err := e.settled(); err != nil || strings.Contains(left, "no owner") {
-			break
-		}
-	}
-	if done, err := e.operate("task_set", fmt.Sprintf("queues=%d", n)); err != nil || !done {
-		return err
 	}
 	e.hang(false)
-	if err := e.soon("as before", limit, e.settled); err != nil || len(e.w.broken) > 0 {
+	if err := e.soon("as before", limit, e.settled); err != nil || len(e.w.broken) > 0 || merges {
 		return err
 	}
 	are, err := e.queues()
@@ -332,6 +332,45 @@ func (e *exertion) withdraw() error {
 		e.w.breaks("withdrawn: the queues of %s were %s, and are %s after a change that was taken back", e.task.name, were, are)
 	}
 	return err
+}
+
+// holdOne adds an item whose call hangs, and reports whether the call has begun: the item may be behind a dead one of its
+// key.
+func (e *exertion) holdOne() (begun bool, err error) {
+	before := e.w.callsOf(e.task)
+	e.hang(true)
+	if err := e.w.addItems([]string{e.task.name, "1"}); err != nil {
+		return false, err
+	}
+	for began := time.Now(); time.Since(began) < 5*time.Second; time.Sleep(100 * time.Millisecond) {
+		if e.w.callsOf(e.task) > before {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// waits waits until queues have no owner because of a change, and watches them. Sometimes a process joins, so that plans
+// are made.
+func (e *exertion) waits(limit time.Duration) error {
+	for began := time.Now(); time.Since(began) < limit; time.Sleep(50 * time.Millisecond) {
+		left, err := e.settled()
+		if err != nil || left == "" {
+			return err
+		}
+		if strings.Contains(left, "no owner") {
+			break
+		}
+	}
+	switch e.rng.IntN(3) {
+	case 0: // the change is taken back at once
+		return nil
+	case 1:
+		if e.w.process(e.newName()) == nil {
+			e.w.start(e.newName())
+		}
+	}
+	return e.watch(3 * time.Second)
 }
 
 // queues returns the queues of the task, as a text.

@@ -20,8 +20,12 @@ import (
 //	at once       no item is executed by two processes at the same time (world.enter)
 //	owned         while a process executes a batch, it owns the queue under the epoch of the batch, until history is lost
 //	              (world.exit)
-//	two owners    an epoch has one owner, until the database has lost history
+//	two owners    an epoch has one owner (recorder_test.go): until the database has lost history, and when the epochs have
+//	              risen, among all that were ever used
 //	epoch         the epochs of a queue rise, also when it was removed and is added again, until history is lost
+//	floor         after a loss no queue gets an owner at or below the floor of the epochs, and in the end none is there
+//	expired       no server is expired that has not been silent for as long as its row says, also if the clock is set
+//	unnoticed     a process that was there when the database fell back has found the loss
 //	twice         a fenced item takes effect once
 //	order         the items of an order key take effect in their order, until the database has lost effects
 //	never         every item is done, or is dead with a record
@@ -47,9 +51,18 @@ import (
 //	waits         no change of the queues waits for ever
 //	wanted        the named queues are those that operators have added and not removed
 //	placed        the queues obey a rule that an operator has set at rest (place_test.go)
+//	soon          what is usual takes seconds, when nothing disturbs it (exercise_test.go)
+//	prompt        a server that has requested a queue selects it at once when it gets the queue
+//	withdrawn     a change that was taken back leaves the queues as they were
+//	paused        nothing begins while a task is paused, in a new process either
+//	lease         a process that is cut off has ended its calls before the others may take over
+//	rate          a process begins no more items of a queue than its rate allows
+//	once          a condition has one open alert
+//	acked         no open run is acknowledged
+//	orphans       no row is left of a run or a server that is gone
 //
-// "at once", "owned", "two owners", "epoch", "by itself", "loss", "passed", "born", "shared", "divided" and "free" hold
-// at each moment, the others at the end.
+// "at once", "owned", "two owners", "epoch", "floor", "expired", "by itself", "loss", "passed", "born", "shared",
+// "divided", "free", "rate", "once" and "acked" hold at each moment, the others at the end.
 
 // oracle remembers what it has seen.
 type oracle struct {
