@@ -63,6 +63,32 @@ func (o *oracle) exercise() error {
 	return nil
 }
 
+// fallBack lets the database fall back at rest, and lose a few changes of owners. The loss is noticed with a heartbeat,
+// and the plans of all tasks raise their epochs at once (H7, H8).
+func (o *oracle) fallBack() error {
+	e := &exertion{oracle: o, task: o.w.tasks[0], name: "loss"}
+	beat, err := e.beat()
+	if err != nil || !o.w.lossAt.IsZero() || len(e.others()) == 0 {
+		return err
+	}
+	if err := o.w.take(step{words: []string{"backup"}}); err != nil {
+		return err
+	}
+	if e.w.process(e.newName()) == nil {
+		e.w.start(e.newName())
+	}
+	if err := o.watch(4*beat + 2*time.Second); err != nil {
+		return err
+	}
+	if err := o.w.take(step{words: []string{"restore"}}); err != nil || len(o.w.recorder.witnesses) == 0 {
+		return err
+	}
+	return e.soon("noticed", 3*beat/2+2*time.Second, func() (string, error) {
+		list, err := o.w.recorder.unrest()
+		return strings.Join(list, ", "), err
+	})
+}
+
 // beat is the longest interval of the heartbeats of the servers in the environment, and work the longest that a batch
 // takes.
 func (e *exertion) beat() (beat time.Duration, err error) {

@@ -67,6 +67,7 @@ func (o *oracle) phases() []func() error {
 		{50, []func() error{o.drill, o.rest}},
 		{80, []func() error{o.exercise, o.rest}},
 		{40, []func() error{o.places, o.rest}},
+		{25, []func() error{o.fallBack, o.rest}},
 	} {
 		if rng.IntN(100) < some.percent {
 			list = append(list, some.play...)
