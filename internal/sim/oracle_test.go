@@ -207,6 +207,11 @@ func (o *oracle) sampleAlerts() error {
 	}, condition.RunFailed.Name, condition.Killer.Name)
 }
 
+// seeRuns takes note of all runs: a step may have waited for its turn to write, and found a run that was made meanwhile.
+func (o *oracle) seeRuns() error {
+	return o.each(o.w.oracle.center.DB(), `SELECT run_id, '' FROM schedule_run`, func(id, _ string) { o.runs[id] = true })
+}
+
 // sampleRuns looks at runs that were made since the last look, which came before the last step.
 func (o *oracle) sampleRuns() error {
 	err := o.each(o.w.oracle.center.DB(), `SELECT own_sign || ' ' || trigger_name || ' ' || task_type, scheduled_at FROM schedule_run
