@@ -207,6 +207,13 @@ func (o *oracle) sampleAlerts() error {
 	}, condition.RunFailed.Name, condition.Killer.Name)
 }
 
+// changesRuns reports whether a step pauses, cancels or acknowledges runs, and makes none.
+func (s step) changesRuns() bool {
+	return slices.ContainsFunc([]string{"run_pause", "run_cancel", "run_ack", "doctor_ack"}, func(verb string) bool {
+		return slices.Contains(s.words, verb)
+	})
+}
+
 // seeRuns takes note of all runs: a step may have waited for its turn to write, and found a run that was made meanwhile.
 func (o *oracle) seeRuns() error {
 	return o.each(o.w.oracle.center.DB(), `SELECT run_id, '' FROM schedule_run`, func(id, _ string) { o.runs[id] = true })
