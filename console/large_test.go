@@ -8,6 +8,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
@@ -45,6 +46,7 @@ var largePages = []string{"/", "/task?task=settle", "/queue?task=settle&queue=47
 
 // With 1,000 servers and 10,000 queues no page has more than 500 kB.
 func TestLargeRoster(t *testing.T) {
+	racetest.Skip(t)
 	t.Parallel()
 	s := newLargeSite(t, testdb.URL(t, testdb.SQLite), largeServers, largeQueues)
 	for _, page := range largePages {

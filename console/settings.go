@@ -5,6 +5,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // settingRow is a setting of a task type.
@@ -23,11 +24,15 @@ type givenSetting struct {
 // give.
 func (v *viewer) settingsOf(ctx context.Context, taskType string, servers []ops.ServerRecord) (rows []settingRow) {
 	s := v.rowOf(ctx, taskType)
+	diffs := make([][]runs.Difference, len(servers))
+	for i, server := range servers {
+		diffs[i] = s.DiffersFrom(server.GivenSettings)
+	}
 	defaults := center.Settings{}.Records()
 	for i, r := range s.Records() {
 		row := settingRow{Name: r.Name, Value: r.Text, Default: defaults[i].Text}
-		for _, server := range servers {
-			for _, d := range s.DiffersFrom(server.GivenSettings) {
+		for j, server := range servers {
+			for _, d := range diffs[j] {
 				if d.Name == r.Name {
 					row.give(d.Given, server.UUID)
 				}
