@@ -20,16 +20,22 @@ ACTIONLINT     := $(BIN)/actionlint-$(ACTIONLINT_VERSION)/actionlint
 TESTSUM        := $(BIN)/gotestsum-$(TESTSUM_VERSION)/gotestsum
 
 # Most tests wait: for time limits, locks, processes and servers. More of them than cores run at a time. They are not
-# vetted: make lint does that, with the code.
-OVERLAP := -parallel 8 -vet=off
+# vetted: make lint does that, with the code. To link them without what debuggers need takes half the processor time,
+# and stack traces stay as they are.
+OVERLAP := -parallel 8 -vet=off -ldflags=-w
 
 # The tests make garbage for minutes, in processes that are small: to collect it a fourth as often takes a fifth off their
-# processor time.
-test: export GOGC := 400
+# processor time, and a quarter under the race detector, where GOMEMLIMIT bounds the memory of a package.
+test race: export GOGC := 400
+race: export GOMEMLIMIT := 1GiB
+
+# By default each program, and so each worker that a test starts, runs on for a second at its end, so that goroutines
+# which it has left behind may race. The tests look for such goroutines themselves.
+race: export GORACE := atexit_sleep_ms=0
 
 # The race detector makes SQLite, which is translated C, and the hashes of passwords 10 to 25 times slower, and has
-# nothing to find there.
-PLAIN := -gcflags='modernc.org/...=-race=false' -gcflags='golang.org/x/crypto/...=-race=false'
+# nothing to find there. The checks of unsafe pointers, which it brings with it, have nothing to find in code without any.
+PLAIN := -gcflags='all=-d=checkptr=0' -gcflags='modernc.org/...=-race=false' -gcflags='golang.org/x/crypto/...=-race=false'
 
 # What needs other versions or other drivers, or should not be in users' go.sum, is a module of its own.
 MODULES := bench examples/outbox otel internal/pgxtest internal/wrappertest internal/consoletest packaging/image packaging/deploy
