@@ -66,10 +66,11 @@ nightly: check fuzz lint cross tidy site benchonce ## run all checks; what comes
 	MINUTES=30 $(MAKE) --no-print-directory sim
 
 # PostgreSQL is the one that sends hints, and the code below center differs on MySQL: both run under the race detector.
+# ROTA_RACE adds the long tests of workers, which make race leaves out.
 # Modules run one package after the other: the benchmarks read counters of the whole server.
 check: $(WITH_DATABASES) ## run all tests at full length with long fault scenarios, again under the race detector, and those of the other modules
 	ROTA_FAULTS=long $(WITH_DATABASES) -- go test $(OVERLAP) -timeout 60m ./...
-	ROTA_TEST_DATABASES=postgres $(WITH_DATABASES) -- go test -race $(PLAIN) -short $(OVERLAP) -timeout 60m ./...
+	ROTA_RACE=all ROTA_TEST_DATABASES=postgres $(WITH_DATABASES) -- go test -race $(PLAIN) -short $(OVERLAP) -timeout 60m ./...
 	ROTA_TEST_DATABASES=mysql,mariadb $(WITH_DATABASES) -- go test -race $(PLAIN) -short $(OVERLAP) ./center/mysql ./internal/sqldb
 	for module in $(filter-out internal/consoletest packaging/deploy,$(MODULES)); do \
 		$(WITH_DATABASES) -- go -C $$module test -p 1 -timeout 60m ./... || exit 1; done

@@ -311,6 +311,7 @@ func TestBacklogOfAnotherOwner(t *testing.T) {
 
 // Counts that fail are told, become rare, and go on.
 func TestBacklogFails(t *testing.T) {
+	racetest.Defer(t)
 	racetest.Skip(t)
 	inBubble(t, func(cl *cluster) {
 		alerts := new(alertLog)
@@ -360,6 +361,7 @@ func (d *strayDealer) CountStrays(_ context.Context, s processor.Selection) (pro
 
 // N4: the owner of queue 0 looks once an hour for items that belong to no queue, and tells of them until they are gone.
 func TestStraysAreTold(t *testing.T) {
+	racetest.Defer(t)
 	racetest.Skip(t)
 	inBubble(t, func(cl *cluster) {
 		alerts := new(alertLog)
@@ -411,6 +413,7 @@ func (d *awayDealer) Backlog(ctx context.Context, s processor.Selection) (proces
 
 // F11: while the counts in one data database fail, the queues of the others are counted as usual.
 func TestBacklogOfTheOtherDataDatabases(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		cl.openShards()
 		alerts := new(alertLog)
@@ -439,6 +442,7 @@ func TestBacklogOfTheOtherDataDatabases(t *testing.T) {
 
 // A server whose counts have failed says nothing of these any more when other servers own the queues.
 func TestBacklogFailuresEndWithTheQueues(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		cl.openShards()
 		s := sharded // the hours pass in fewer steps

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/racetest"
 )
 
 // S7: a dead server is expired and its queues are taken over, by a server that has watched for judge_dead_interval.
@@ -171,6 +172,7 @@ func TestOutage(t *testing.T) {
 // S6: an outage that ends at about the time when the lease does, while the server waits for a statement, must not leave
 // the executors asleep.
 func TestOutageAboutAsLongAsTheLease(t *testing.T) {
+	racetest.Defer(t)
 	for ms := 7000; ms <= 8600; ms += 100 {
 		t.Run(fmt.Sprint(ms, " ms"), func(t *testing.T) {
 			inBubble(t, func(cl *cluster) {

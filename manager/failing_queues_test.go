@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
@@ -121,6 +122,7 @@ func (cl *cluster) wantFailing(w *worker, want bool, when string) {
 // X7: one queue fails entirely while the others succeed. After ten minutes it is a problem by its name, with one alert,
 // until an item of it succeeds.
 func TestQueueThatFailsWhileOthersSucceedIsTold(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		alerts, d := new(alertLog), newTenants()
 		w := cl.serveAlerted(alerts, d, tenantSettings())
@@ -147,6 +149,7 @@ func TestQueueThatFailsWhileOthersSucceedIsTold(t *testing.T) {
 
 // X7: a queue of a paused task type does not fail, and neither does one with a call whose outcome is not known.
 func TestQueueThatIsNotWorkedIsNotFailing(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		d := newTenants()
 		w := cl.serveAlerted(new(alertLog), d, tenantSettings())
@@ -176,6 +179,7 @@ func TestQueueThatIsNotWorkedIsNotFailing(t *testing.T) {
 // X7: the next owner of a queue knows that it fails, although it would take hours
 // until enough items have failed once more.
 func TestFailingQueueSurvivesItsOwner(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		d, s, alerts := newTenants(), tenantSettings(), new(alertLog)
 		s.ItemRetryMax = 6 * time.Hour

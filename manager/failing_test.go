@@ -51,6 +51,7 @@ func (cl *cluster) failingServers() (n int) {
 // A dealer does nothing but fail. Within a minute its status and the roster show it, and all servers together raise one
 // alert. A success ends all of this. The workers are ready all the time: they can work.
 func TestFailingDealerRaisesOneAlert(t *testing.T) {
+	racetest.Defer(t)
 	racetest.Skip(t)
 	inBubble(t, func(cl *cluster) {
 		alerts, f := new(alertLog), new(failer)
@@ -210,6 +211,7 @@ func TestNewProcessKnowsTheOutage(t *testing.T) {
 
 // A short outage raises no alert, and is no failing dealer for operators either: they judge alike.
 func TestShortFailureIsNoFailingDealer(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		alerts, f := new(alertLog), new(failer)
 		w := cl.serveAlerted(alerts, f, manager.Settings{Queues: 4, SleepTimeInterval: time.Second, ItemRetryMax: 5 * time.Second})
@@ -229,6 +231,7 @@ func TestShortFailureIsNoFailingDealer(t *testing.T) {
 
 // In mode RUN a dealer is failing during a run, and not after the run has failed.
 func TestDealerIsFailingOnlyDuringARun(t *testing.T) {
+	racetest.Defer(t)
 	racetest.Skip(t)
 	inBubble(t, func(cl *cluster) {
 		alerts, f := new(alertLog), new(failer)

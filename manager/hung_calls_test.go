@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
 )
@@ -145,6 +146,7 @@ func TestHungCallOfTheOnlyServer(t *testing.T) {
 
 // P9: an entry of hung_queues that cannot be cleared, because the database refuses it, is cleared later.
 func TestHungQueueIsClearedAfterAFailure(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		a := &hangs{queue: 1}
 		w := a.runs(cl)

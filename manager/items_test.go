@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
@@ -226,6 +227,7 @@ func TestItemRetention(t *testing.T) {
 // X6: an item that died before the retention is executed again if a select still returns it, also by the worker for which
 // it has died.
 func TestItemsAfterTheirRetention(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		m := &mortal{executed: map[int]int{}, queueOf: func(int, int) string { return "0" }}
 		w, err := manager.New(cl.c, manager.Config{Grace: time.Second, ItemRetention: 30 * time.Minute}, manager.Serve("settle", m, manager.Settings{Queues: 1}))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
 )
@@ -30,6 +31,7 @@ func (d *downstream) Execute(ctx context.Context, items []int) error {
 // During an outage of 90 minutes the server raises one alert, and its status shows the outage, also where FAILING is off.
 // With the default policy of retries the outage kills no item.
 func TestOutageRaisesOneAlert(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		d, alerts := &downstream{keyed: keyed{store{items: map[int]bool{}}}}, new(alertLog)
 		d.put(100)

@@ -45,6 +45,7 @@ func TestFailedRunAlertsBesideASuccess(t *testing.T) {
 
 // R19: the servers together raise one alert for a failed run, until an operator acknowledges the run. The next failure raises another alert at once.
 func TestFailedRunRaisesAlerts(t *testing.T) {
+	racetest.Defer(t)
 	racetest.Skip(t)
 	inBubble(t, func(cl *cluster) {
 		k := &keyed{store{items: map[int]bool{}, takes: 10 * time.Millisecond}}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
@@ -142,6 +143,7 @@ func (s *slowQueue) Execute(ctx context.Context, items []int) error {
 // N3: a worker that has given up a queue to be merged works its other queues while the owner of the other part has an
 // item that takes long. It does not give them up, too, one after the other.
 func TestMergeThatWaits(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		s := manager.Settings{Queues: 6, ThreadNumber: 6, Splittable: true, SleepTimeInterval: 10 * time.Millisecond}
 		began := map[int]time.Time{}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
@@ -178,6 +179,7 @@ func (d *down) Execute(ctx context.Context, items []int) error {
 
 // A run that waits for the end of an outage says so, in the list of runs and as a problem, until the outage is over.
 func TestRunSaysForWhatItWaits(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		d := &down{keyed: keyed{store{items: map[int]bool{}}}}
 		d.put(40)

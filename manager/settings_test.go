@@ -52,6 +52,7 @@ func TestRejectedSettingsAreReported(t *testing.T) {
 
 // S5: the two intervals change while workers run. No lease expires, and no server is expired.
 func TestIntervalsChangeUnderWay(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		a, b := cl.start("a", nil, fast), cl.start("b", nil, fast)
 		time.Sleep(20 * time.Second)
@@ -100,6 +101,7 @@ func (cl *cluster) beats() (n int64) {
 
 // A shorter judge_dead_interval is in force at once: a server that ends is expired by it.
 func TestShorterIntervalsAreInForce(t *testing.T) {
+	racetest.Defer(t)
 	racetest.Skip(t)
 	inBubble(t, func(cl *cluster) {
 		slow := fast

@@ -10,6 +10,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/ops"
@@ -97,6 +98,7 @@ func TestMovesDoNotWaitForHeartbeats(t *testing.T) {
 // X9: a process that should hear hints and does not for a minute raises one alert, which the doctor has as a note until
 // hints arrive again. A short loss, and a pooler that passes none on, raise none.
 func TestDeafProcessRaisesAnAlert(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		alerts := new(alertLog)
 		w := cl.serveAlerted(alerts, &mailbox{done: map[int]time.Time{}}, manager.Settings{Queues: 2})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/logtest"
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/manager"
 )
 
@@ -16,6 +17,7 @@ import (
 // type raise it once, until a worker serves the task type or an operator pauses it. They raise none after an
 // outage, when all servers look silent.
 func TestTaskTypeWithoutWorkersRaisesAlert(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		alerts := new(alertLog)
 		logger, log := logtest.New(slog.LevelWarn)

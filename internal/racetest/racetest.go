@@ -4,12 +4,24 @@
 // other connections.
 package racetest
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
 
 // Skip skips the test if the race detector is on. `make check` runs all tests without it.
 func Skip(t testing.TB) {
 	t.Helper()
 	if enabled {
 		t.Skip("make check runs this test without the race detector")
+	}
+}
+
+// Defer skips the test if the race detector is on, unless ROTA_RACE is "all", as in `make check`. It is for a test that
+// plays many minutes of goroutines which shorter tests have, too.
+func Defer(t testing.TB) {
+	t.Helper()
+	if enabled && os.Getenv("ROTA_RACE") != "all" {
+		t.Skip("make check runs this test with the race detector")
 	}
 }
