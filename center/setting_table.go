@@ -142,8 +142,9 @@ var settingTable = []Setting{
 	},
 	{
 		Name: "failing_after", Column: "failing_after", Default: 5,
-		Help: "failed calls in a row, of more than one item, after which a task type is FAILING if nothing has succeeded " +
-			"for half a minute; slow calls count more. After ten minutes in a single queue it is QUEUE_FAILING",
+		Help: "failed calls in a row, of more than one item, after which a task type is FAILING if nothing has " +
+			"succeeded for half a minute; slow calls count more. After ten minutes in a single queue it is " +
+			"QUEUE_FAILING",
 		field: func(s *Settings) any { return &s.FailingAfter }, least: 1, most: 1_000_000,
 	},
 	{

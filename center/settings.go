@@ -158,9 +158,9 @@ type Settings struct {
 	// OnDead is HOLD or PASS. With HOLD a dead item holds back the items behind it that have its order key, until an
 	// operator retries or drops it; with PASS they go on. Defaults to HOLD. It concerns dealers that are Ordered.
 	OnDead string
-	// FailingAfter is the number of failed calls in a row after which a task type is FAILING, if no item has succeeded for
-	// 30 s. Each 10 s that these calls took together count as one more call, if at least two have failed. Calls that all
-	// executed one and the same item do not count. Defaults to 5.
+	// FailingAfter is the number of failed calls in a row after which a task type is FAILING, if no item has succeeded
+	// for 30 s. Each 10 s that these calls took together count as one more call, if at least two have failed. Calls
+	// that all executed one and the same item do not count. Defaults to 5.
 	FailingAfter int
 	// Cron is, in mode RUN, when runs begin: a cron expression with seconds, in Quartz's syntax and in TimeZone. It
 	// defines the trigger that has the task type's name. Defaults to none: runs are submitted.

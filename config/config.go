@@ -44,8 +44,8 @@ type Task struct {
 	SQL      SQLDealer
 	Program  Program
 
-	// Unread says that Load has found a mistake of the dealer, or of a setting on which the rules of the dealer depend. So
-	// it is not known what else is wrong with the dealer.
+	// Unread says that Load has found a mistake of the dealer, or of a setting on which the rules of the dealer depend.
+	// So it is not known what else is wrong with the dealer.
 	Unread bool
 }
 

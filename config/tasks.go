@@ -100,7 +100,8 @@ func (s taskSource) task(e entry) Task {
 			s.add(e.line, "%s: %s", path, line)
 		}
 		of := center.Settings{
-			Mode: t.Settings.Mode, Database: t.Settings.Database, Queues: t.Settings.Queues, QueueNames: t.Settings.QueueNames,
+			Mode: t.Settings.Mode, Database: t.Settings.Database,
+			Queues: t.Settings.Queues, QueueNames: t.Settings.QueueNames,
 		}
 		t.Unread = of.Validate() != nil
 		return t

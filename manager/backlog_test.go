@@ -161,8 +161,8 @@ func TestBacklogOfAFailingDealerHasNoTrend(t *testing.T) {
 	})
 }
 
-// With other settings the trend of a backlog begins anew, so that a limit which holds the work back is noticed within 40 s
-// and not when the last count of before is forgotten, after 100 s.
+// With other settings the trend of a backlog begins anew, so that a limit which holds the work back is noticed within
+// 40 s and not when the last count of before is forgotten, after 100 s.
 func TestTrendBeginsAnewWithOtherSettings(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		d := &backlogDealer{items: 100}

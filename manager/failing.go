@@ -146,8 +146,8 @@ const (
 	// outageAlert is how long an outage lasts until that is a problem, as with FAILING.
 	outageAlert = 30 * time.Second
 
-	// queueFailsAfter is how long a queue fails until that is a problem. It is longer than with FAILING, because a single
-	// queue may be the data of one customer, whose system is restarted.
+	// queueFailsAfter is how long a queue fails until that is a problem. It is longer than with FAILING, because a
+	// single queue may be the data of one customer, whose system is restarted.
 	queueFailsAfter = 10 * time.Minute
 
 	// failingPerJob is how many rows one job writes at the most, so that more urgent jobs need not wait for long.

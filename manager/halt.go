@@ -37,7 +37,8 @@ func (h *halt) follow(ctx context.Context, p heartbeatReply) {
 		}
 		h.log.LogAttrs(ctx, slog.LevelInfo, text)
 		if p.Unreadable != nil {
-			text := "halted, because a value of the task type cannot be read: " + ops.New(h.roster).CommandLines("rota doctor") + " names it"
+			names := ops.New(h.roster).CommandLines("rota doctor names it")
+			text := "halted, because a value of the task type cannot be read; " + names
 			h.log.LogAttrs(ctx, slog.LevelError, text, slog.Any("error", p.Unreadable))
 		}
 	}

@@ -26,8 +26,8 @@ type Stats struct {
 
 	FailedCalls int64 // selects and batches that have failed since an item last succeeded
 
-	// FailingSince is when the first of them began, or an item last succeeded if that was later. It is zero unless that is
-	// 30 s ago, FailingAfter of them have failed, and not all of them executed one item. Each 10 s that they took together
-	// count as one more, if at least two have failed.
+	// FailingSince is when the first of them began, or an item last succeeded if that was later. It is zero unless that
+	// is 30 s ago, FailingAfter of them have failed, and not all of them executed one item. Each 10 s that they took
+	// together count as one more, if at least two have failed.
 	FailingSince time.Time
 }

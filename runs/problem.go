@@ -27,8 +27,8 @@ type Problem struct {
 	State    string `json:"state"`        // of the run or the trigger
 	Message  string `json:"message"`      // of the run or the trigger: the cause
 
-	// Cancelled has, of several failed runs, those that were cancelled in a rerun, at most a few: they are not FAILED any
-	// more, and their work is not done either.
+	// Cancelled has, of several failed runs, those that were cancelled in a rerun, at most a few: they are not FAILED
+	// any more, and their work is not done either.
 	Cancelled []string `json:"cancelled_run_ids" db:"-"`
 
 	// Since is when the first run failed, the open run began to wait or was opened, or the slot was due.
@@ -338,8 +338,8 @@ func (rs *Runs) endings(ctx context.Context, taskType, condition, kind string) (
 	return list, nil
 }
 
-// cancelledReruns returns the newest of the failed runs of an ending that an operator cancelled in a rerun: one more than
-// a text names, so that the text says that there are more.
+// cancelledReruns returns the newest of the failed runs of an ending that an operator cancelled in a rerun: one more
+// than a text names, so that the text says that there are more.
 func (rs *Runs) cancelledReruns(ctx context.Context, t failedTrigger, e ending) ([]string, error) {
 	same, args := t.condition(rs.ownSign)
 	return sqldb.Records[string](ctx, rs.db, `SELECT run_id FROM schedule_run WHERE `+same+` AND `+unresolved+`

@@ -169,8 +169,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// A worker reports all mistakes of a file at once: those of its settings, and those of the statements of each dealer that
-// could be read. What follows from a mistake is no mistake.
+// A worker reports all mistakes of a file at once: those of its settings, and those of the statements of each dealer
+// that could be read. What follows from a mistake is no mistake.
 func TestWorkerReportsAllMistakesOfAFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

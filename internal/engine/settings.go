@@ -71,8 +71,8 @@ type Settings struct {
 	MaxCrashes int
 
 	// FailingAfter is the number of failed calls in a row after which the dealer counts as failing, if nothing has
-	// succeeded for 30 s: from then on Stats has FailingSince. Slow calls count more (slowCall). Calls that all executed one
-	// and the same item do not count, as it may be poison. 0 means never.
+	// succeeded for 30 s: from then on Stats has FailingSince. Slow calls count more (slowCall). Calls that all
+	// executed one and the same item do not count, as it may be poison. 0 means never.
 	FailingAfter int
 
 	// SweepMaxRepeats is the number of selects in a row that return only items that a sweep has executed or passed

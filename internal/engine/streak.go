@@ -52,8 +52,8 @@ const failingFor = 30 * time.Second
 // poisonFor is how long after a success the items that had failed before do not count.
 const poisonFor = time.Hour
 
-// failing reports whether the dealer does nothing but fail: nothing has succeeded for failingFor, at least so many calls
-// in a row have failed as after says, and not all of them executed one item, which may be poison.
+// failing reports whether the dealer does nothing but fail: nothing has succeeded for failingFor, at least so many
+// calls in a row have failed as after says, and not all of them executed one item, which may be poison.
 func (s *streak) failing(now time.Time, after int) bool {
 	return s.calls.enough(after) && s.several && now.Sub(s.began) >= failingFor
 }

@@ -99,8 +99,8 @@ func TestDealerFailsForHalfAMinute(t *testing.T) {
 	})
 }
 
-// Calls that take long and then fail count more: with two queues of calls of a minute, nothing has succeeded for a minute
-// when two of them have failed. One such call is not enough.
+// Calls that take long and then fail count more: with two queues of calls of a minute, nothing has succeeded for a
+// minute when two of them have failed. One such call is not enough.
 func TestDealerWhoseSlowCallsFailIsFailing(t *testing.T) {
 	for name, wants := range map[string]struct {
 		takes time.Duration
@@ -112,7 +112,9 @@ func TestDealerWhoseSlowCallsFailIsFailing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				d := &dealer{
-					sel: func(_ context.Context, s processor.Selection) ([]string, error) { return []string{s.Queue.ID + "1"}, nil },
+					sel: func(_ context.Context, s processor.Selection) ([]string, error) {
+						return []string{s.Queue.ID + "1"}, nil
+					},
 					exec: func(context.Context, []string) error {
 						time.Sleep(wants.takes)
 						return errBroken

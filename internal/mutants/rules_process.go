@@ -231,6 +231,12 @@ var processMutants = []mutant{
 		"TestOutageIsOverBehindAPage|TestPoisonHidesNoHealthyItem",
 	},
 	{
+		"X5", "slow calls that fail count no more than quick ones",
+		"enough", "c.n+int64(c.took/slowCall) >= most",
+		"c.n >= most",
+		"TestDealerWhoseSlowCallsFailIsFailing",
+	},
+	{
 		"X7", "a success of another queue hides a queue that fails",
 		"observeLocked", "l.grant.streak.observe(e, l.grant, s.rounds.Load())",
 		"for _, g := range s.grants { g.streak.observe(e, g, s.rounds.Load()) }",

@@ -42,8 +42,8 @@ const (
 )
 
 // Judge returns what Diagnose finds now, or the judgement before if its checks succeeded and began within the given
-// time, and within 50 times what they took. The checks may take ten seconds. If they fail, Judge returns what was found before, with the reason why it is
-// not known whether that still holds.
+// time, and within 50 times what they took. The checks may take ten seconds. If they fail, Judge returns what was found
+// before, with the reason why it is not known whether that still holds.
 func Judge(ctx context.Context, c *ops.Client, taskType string, before Judgement, within time.Duration) Judgement {
 	began := time.Now()
 	if before.Err == nil && !before.At.IsZero() && began.Sub(before.At) < min(within, judgeShare*before.Took) {

@@ -383,8 +383,8 @@ func (d queueCheck) backlog(r rosterRows, settings center.Settings) {
 	d.list(condition.BacklogStuck, "the oldest item stays the oldest, and the backlog does not become less",
 		withTrend(ops.BacklogStuck))
 	if growing := withTrend(ops.BacklogGrowing); len(growing) > 0 {
-		d.advise(condition.BacklogGrowing, limitHint(r.task.TaskType, settings), "more items come than are executed: %s",
-			human.First(growing, 5))
+		hint := limitHint(r.task.TaskType, settings)
+		d.advise(condition.BacklogGrowing, hint, "more items come than are executed: %s", human.First(growing, 5))
 	}
 	d.limitedBacklog(r, settings)
 }

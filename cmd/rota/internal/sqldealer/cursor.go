@@ -55,8 +55,8 @@ func (c *cursorSpec) position(saved string) ([]string, error) {
 	if len(c.names) > 1 {
 		texts = nil
 		if json.Unmarshal([]byte(saved), &texts) != nil || len(texts) != len(c.names) {
-			return nil, fmt.Errorf("the saved cursor %q (cursor_value of the queue) does not have the columns %s of the file: "+
-				"delete the task type or restore the columns", saved, listed(c.names))
+			return nil, fmt.Errorf("the saved cursor %q (cursor_value of the queue) does not have the columns %s of the "+
+				"file: delete the task type or restore the columns", saved, listed(c.names))
 		}
 	}
 	return texts, nil

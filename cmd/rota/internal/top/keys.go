@@ -150,8 +150,8 @@ func (m *model) showHelp() tea.Cmd {
 			lines = append(lines, fmt.Sprintf(" %-19s %s", strings.Join(b.keys, ", "), help))
 		}
 		return strings.Join(append(lines, "", s.Wrap("Only the list that is shown is read, at each interval. The task types "+
-			"come with the rates of their workers and, at least each "+doctor.JudgeEvery.String()+", with what rota doctor "+
-			"finds. A screen that is wider shows more columns.")), "\n")
+			"come with the rates of their workers and, at least each "+doctor.JudgeEvery.String()+", with what rota "+
+			"doctor finds. A screen that is wider shows more columns.")), "\n")
 	}
 	return m.push(&pane{title: "help", content: content{text: text}})
 }

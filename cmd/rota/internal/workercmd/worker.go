@@ -98,8 +98,8 @@ type worker struct {
 	front    *front
 }
 
-// newWorker reads and validates the file before the worker connects to anything. The error has all mistakes of the file,
-// those of statements too, as far as the others leave a task readable.
+// newWorker reads and validates the file before the worker connects to anything. The error has all mistakes of the
+// file, those of statements too, as far as the others leave a task readable.
 func newWorker(cmd *cobra.Command) (*worker, error) {
 	path := cli.ConfigPath(cmd)
 	file, mistakes := config.Load(path, cmd.Flags())
