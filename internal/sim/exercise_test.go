@@ -135,7 +135,8 @@ func (e *exertion) soon(what string, limit time.Duration, met func() (string, er
 // settled says what is under way among the queues of the environment, and which plan is due.
 func (e *exertion) settled() (left string, err error) {
 	db, env := e.w.oracle.center.DB(), signOf(e.task.env)
-	err = e.each(db, `SELECT task_type, queue_id || ' has ' || COALESCE(cur_server, 'no owner') || CASE WHEN req_server IS NULL THEN '' ELSE ' and a requester' END
+	err = e.each(db, `SELECT task_type, queue_id || ' has ' || COALESCE(cur_server, 'no owner')
+			|| CASE WHEN req_server IS NULL THEN '' ELSE ' and a requester' END
 		FROM schedule_queue q WHERE own_sign = ? AND (cur_server IS NULL OR req_server IS NOT NULL
 			OR NOT EXISTS (SELECT 1 FROM schedule_server s WHERE s.uuid = q.cur_server)) ORDER BY 1, 2`, func(task, text string) {
 		left = fmt.Sprint("queue ", task, " ", text)
@@ -565,7 +566,8 @@ func (e *exertion) backfill() error {
 		return err
 	}
 	from := time.Now().Add(-time.Hour).UTC()
-	said, err := e.w.operateIn(e.task.env, "run_backfill", "trigger="+e.task.name, "from="+from.Format(time.RFC3339), "to="+from.Add(time.Minute).Format(time.RFC3339))
+	said, err := e.w.operateIn(e.task.env, "run_backfill", "trigger="+e.task.name, "from="+from.Format(time.RFC3339),
+		"to="+from.Add(time.Minute).Format(time.RFC3339))
 	e.w.note("exercise: backfill: %s", said)
 	if err != nil || strings.HasPrefix(said, "refused") {
 		return err

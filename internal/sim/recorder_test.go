@@ -12,7 +12,8 @@ var recordTables = []string{
 	`CREATE TABLE sim_grant (id INTEGER PRIMARY KEY, queue TEXT, env TEXT, was TEXT, before INTEGER, server TEXT,
 		epoch INTEGER, floor INTEGER, asked INTEGER, at TEXT)`,
 	grantTrigger("INSERT", "NULL", "-1", "0", "TRUE"),
-	grantTrigger("UPDATE", "OLD.cur_server", "OLD.epoch", "COALESCE(OLD.req_server = NEW.cur_server, 0)", "NEW.epoch <> OLD.epoch OR NEW.cur_server IS NOT OLD.cur_server"),
+	grantTrigger("UPDATE", "OLD.cur_server", "OLD.epoch", "COALESCE(OLD.req_server = NEW.cur_server, 0)",
+		"NEW.epoch <> OLD.epoch OR NEW.cur_server IS NOT OLD.cur_server"),
 	`CREATE TABLE sim_expiry (id INTEGER PRIMARY KEY, server TEXT, heard TEXT, at TEXT, patience INTEGER)`,
 	`CREATE TRIGGER sim_expires AFTER INSERT ON schedule_server_history WHEN NEW.reason = 'EXPIRED' BEGIN
 		INSERT INTO sim_expiry (server, heard, at, patience)

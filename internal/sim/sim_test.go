@@ -166,7 +166,8 @@ func TestScenarios(t *testing.T) {
 }
 
 // TestHistories plays random histories, for as long as ROTA_SIM says, which is a duration, and at least one; or as many
-// as it says, which is a number then; without it, for ten seconds. Each has the seed after that of the one before; ROTA_SIM_SEED is the first one. It ends at the first
+// as it says, which is a number then; without it, for ten seconds. Each has the seed after
+// that of the one before; ROTA_SIM_SEED is the first one. It ends at the first
 // history that breaks a rule, makes that shorter unless ROTA_SIM_SHRINK is 0, and writes it into the directory
 // ROTA_SIM_DIR.
 func TestHistories(t *testing.T) {

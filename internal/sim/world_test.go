@@ -398,7 +398,8 @@ func (l logHandler) WithGroup(string) slog.Handler { return l }
 func newWorld(t *testing.T, h *history, rosterTemplate, dataTemplate string) *world {
 	t.Helper()
 	w := &world{
-		t: t, h: h, rng: rand.New(rand.NewPCG(h.seed, 2)), calls: map[*call]bool{}, begun: map[string]int{}, paced: map[string][]time.Time{}, selected: map[string]time.Time{}, tries: map[string]int{},
+		t: t, h: h, rng: rand.New(rand.NewPCG(h.seed, 2)), calls: map[*call]bool{},
+		begun: map[string]int{}, paced: map[string][]time.Time{}, selected: map[string]time.Time{}, tries: map[string]int{},
 		out: map[string]bool{}, hung: map[string]bool{}, undone: map[string]bool{}, wanted: map[string]bool{},
 		forced: map[string]bool{},
 		began:  time.Now(),
