@@ -3,15 +3,12 @@ package manager_test
 import (
 	"testing"
 	"time"
-
-	"github.com/dutyrota/rota/internal/racetest"
 )
 
 // H7 H8: a backup is restored under running workers. Their heartbeats find older tokens, and the witnesses raise the
 // epochs once. The queues are worked again within a few heartbeats, because each process takes its former session,
 // whose row has come back, out of the roster. One alert tells of it, also while it is not acknowledged.
 func TestRestoredBackup(t *testing.T) {
-	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		a, b := cl.start("a", nil, fast), cl.start("b", nil, fast)
 		time.Sleep(20 * time.Second)
