@@ -265,8 +265,8 @@ func (s *session) lookAtOnce(ctx context.Context) {
 }
 
 // tellOwners tells the owners of the queues that this server requests, once for each request, that a heartbeat has
-// shown that it knows of them (H4). Without the hint they find that out with heartbeats of their own (X9). If the server
-// has read requests since it sent the heartbeat, another one follows at once.
+// shown that it knows of them (H4). Without the hint they find that out with heartbeats of their own (X9). If the
+// server has read requests since it sent the heartbeat, another one follows at once.
 func (s *session) tellOwners(r heartbeatReply) {
 	if !s.view.hasNewRequests() {
 		return

@@ -64,8 +64,8 @@ func (s Server) View(ctx context.Context, given ...ViewQueue) (View, error) {
 	return v, nil
 }
 
-// NewestPlan returns the plan_version up to which the view has what concerns the server. Only an edit by hand can give a
-// queue a higher one than the lock row has.
+// NewestPlan returns the plan_version up to which the view has what concerns the server. Only an edit by hand can give
+// a queue a higher one than the lock row has.
 func (v View) NewestPlan() int64 {
 	newest := v.PlanVersion
 	for _, q := range v.Queues {

@@ -12,7 +12,8 @@ type Key string
 
 // Values returns {values} of a statement of the dialect: a table v that has a row for each record, with the columns of
 // [Fields]. Its text is the same for any number of records, except in a database that cannot read a list from one
-// parameter (TiDB), and that one record may have a text of its own. Fields are a Key, a string, an int64, a duration or a time. The zero time is NULL.
+// parameter (TiDB), and that one record may have a text of its own. Fields are a Key, a string, an int64, a duration or
+// a time. The zero time is NULL.
 func Values[T any](d *Dialect, records []T) (table string, args []any, err error) {
 	if len(records) == 1 && d.ValuesOfOne != "" {
 		table, args = valuesOfOne(d, records[0])

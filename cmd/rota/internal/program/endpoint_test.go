@@ -247,7 +247,7 @@ func testRowThatHangs(t *testing.T) {
 		}
 	})}
 	go func() { _ = server.Serve(network) }()
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	h, err := NewHTTP(HTTPOptions{URL: "http://127.0.0.1/{{n}}", Connections: most, Each: &EachOptions{}})
 	if err != nil {
 		t.Fatal(err)
