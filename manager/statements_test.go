@@ -67,8 +67,8 @@ func TestHandOverIsReadOnce(t *testing.T) {
 	o := newRosterEditor(t, direct)
 	o.until("COUNT(cur_server) = 3 FROM schedule_queue")
 	// The other server knows of each request, and is not dead for an hour.
-	o.change(`INSERT INTO schedule_server (uuid, task_type, own_sign, state, heartbeat_time, judge_dead_interval_ms)
-		VALUES ('other', 'settle', 'BASE', 'SERVING', clock_timestamp() + interval '10 minutes', 3600000)`)
+	o.change(`INSERT INTO schedule_server (uuid, task_type, own_sign, state, heartbeat_time, judge_dead_interval_ms, read_plan_version)
+		VALUES ('other', 'settle', 'BASE', 'SERVING', clock_timestamp() + interval '10 minutes', 3600000, 1000)`)
 	o.beats()
 
 	views, polls := viewsAndPolls(proxy.Listen(func() {

@@ -13,8 +13,7 @@ import (
 // stands in for a fragment that a database does not have.
 var optional = []string{
 	"OneWriter", "Numbered", "ByKey", "Share", "WriteFence", "SkipLocked", "LockServers", "Limits", "WaitInLine", "TryLine",
-	"IdleLimit", "Durable", "Guard", "Notify", "PlainNow", "ValueTime", "ValuesOfOne",
-	"ParamColumns",
+	"IdleLimit", "Durable", "Guard", "Notify", "PlainNow", "ValueTime",
 }
 
 func TestDialectsAreComplete(t *testing.T) {

@@ -33,13 +33,7 @@ var dialect = &sqldb.Dialect{
 		`{name} TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.{name}'`,
 		`{name} BIGINT PATH '$.{name}'`, `{name} DATETIME(6) PATH '$.{name}'`,
 	},
-	ValueTime: sqldb.TimeLayout,
-	// MySQL and MariaDB optimize a statement at each execution, and JSON_TABLE is a third of a heartbeat. MySQL prepares a
-	// statement anew when a parameter has another type than it has inferred, hence the casts.
-	ValuesOfOne: `(SELECT {row}) AS v`,
-	ParamColumns: [...]string{
-		`? AS {name}`, `? AS {name}`, `CAST(? AS SIGNED) AS {name}`, `CAST(? AS DATETIME(6)) AS {name}`,
-	},
+	ValueTime:     sqldb.TimeLayout,
 	UpdateServers: `UPDATE {values}` + joinServers + ` SET {set} WHERE {where}`,
 	JoinInOrder:   ` STRAIGHT_JOIN `,
 	// MySQL evaluates the assignments from left to right (L6): the comparison of the epochs comes before the new epoch.

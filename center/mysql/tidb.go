@@ -28,7 +28,7 @@ var tidb = func() *sqldb.Dialect {
 	d.QueuesIn = ` FROM {queues} AS q WHERE q.queue_id IN ({ids}) AND q.task_type = ? AND q.own_sign = ?`
 	d.ServersIn = servers
 	d.DeleteServers = `DELETE s` + servers
-	d.Values, d.ValuesOfOne = `({rows}) AS v`, ""
+	d.Values = `({rows}) AS v`
 	d.ChangeQueues = `UPDATE ({changes}) AS v
 		STRAIGHT_JOIN schedule_queue AS q ON q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id
 		SET ` + sqldb.SetQueue + `

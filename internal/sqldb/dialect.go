@@ -37,10 +37,6 @@ type Dialect struct {
 	Values       string
 	ValueColumns [valueKinds]string
 	ValueTime    string
-	// ValuesOfOne is the table of one record, which is cheaper where it is not empty: it selects the {row}, whose columns
-	// are parameters, each as ParamColumns says.
-	ValuesOfOne  string
-	ParamColumns [valueKinds]string
 	// UpdateServers is an UPDATE of the rows s of schedule_server whose keys are in the {values}. {set} and {where} may
 	// read v, whose columns have other names than those of s.
 	UpdateServers string

@@ -12,13 +12,8 @@ type Key string
 
 // Values returns {values} of a statement of the dialect: a table v that has a row for each record, with the columns of
 // [Fields]. Its text is the same for any number of records, except in a database that cannot read a list from one
-// parameter (TiDB), and that one record may have a text of its own. Fields are a Key, a string, an int64, a duration or
-// a time. The zero time is NULL.
+// parameter (TiDB). Fields are a Key, a string, an int64, a duration or a time. The zero time is NULL.
 func Values[T any](d *Dialect, records []T) (table string, args []any, err error) {
-	if len(records) == 1 && d.ValuesOfOne != "" {
-		table, args = valuesOfOne(d, records[0])
-		return table, args, nil
-	}
 	var columns []string
 	rows := make([]map[string]any, len(records))
 	selects := make([]string, len(records))
@@ -51,18 +46,6 @@ func Values[T any](d *Dialect, records []T) (table string, args []any, err error
 		args = append(args, len(records))
 	}
 	return strings.NewReplacer("{columns}", strings.Join(columns, ", "), "{limit}", "?").Replace(d.Values), args, err
-}
-
-func valuesOfOne[T any](d *Dialect, record T) (table string, args []any) {
-	var row []string
-	for _, f := range Fields(record) {
-		value := f.Param(d)
-		if key, ok := value.(Key); ok {
-			value = string(key)
-		}
-		row, args = append(row, strings.ReplaceAll(d.ParamColumns[kindOf(f)], "{name}", f.Column)), append(args, value)
-	}
-	return strings.ReplaceAll(d.ValuesOfOne, "{row}", strings.Join(row, ", ")), args
 }
 
 // ValueKind is what a column of [Values] holds.

@@ -146,13 +146,15 @@ func (*failer) Select(context.Context, processor.Selection) ([]string, error) {
 }
 
 // rota_failing_seconds is the age of the failures of a dealer that does nothing but fail, and 0 for any other dealer.
+// A dealer counts as failing when nothing has succeeded for half a minute.
 func TestMetricsOfAFailingDealer(t *testing.T) {
 	for name, test := range map[string]struct {
 		dealer      processor.TaskDealer[string]
 		least, most float64
-	}{"fails": {&failer{}, 8, 9}, "works": {&dealer{}, 0, 0}} {
+	}{"fails": {&failer{}, 38, 39}, "works": {&dealer{}, 0, 0}} {
 		t.Run(name, func(t *testing.T) {
 			live(t, manager.Serve("settle", test.dealer, manager.Settings{Queues: 8}), func(registry *prometheus.Registry) {
+				time.Sleep(30 * time.Second)
 				if age := valuesOf(t, registry, "rota_failing_seconds")["BASE"]; age < test.least || age > test.most {
 					t.Errorf("rota_failing_seconds is %g, want %g to %g", age, test.least, test.most)
 				}

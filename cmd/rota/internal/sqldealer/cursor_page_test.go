@@ -68,7 +68,7 @@ func TestHorizonErrors(t *testing.T) {
 		"not xid8":        {replaced("xid", "number"), "", `run select: column "number" of type INT8 cannot be compared with {{horizon}}: it must be of type xid8`},
 		"a restored dump": {xidSales, `["4000000000","1"]`, "the cursor's xid (4000000000) is above the next transaction of this database ("},
 		"no horizon":      {replaced("xid < {{horizon}}", "{{horizon}} <> '0'"), "", "run select: row 2 has the xid "},
-		"another cursor":  {xidSales, "17", `the saved cursor "17" does not have the columns xid, id of the file`},
+		"another cursor":  {xidSales, "17", `the saved cursor "17" (cursor_value of the queue) does not have the columns xid, id of the file`},
 		"no transaction":  {xidSales, `["a","1"]`, "the cursor's xid (a) must be the ID of a transaction"},
 	} {
 		t.Run(name, func(t *testing.T) {

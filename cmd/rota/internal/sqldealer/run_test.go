@@ -148,7 +148,7 @@ func TestPlaceholderWhoseTypeNothingSays(t *testing.T) {
 			Select:      "SELECT id FROM one WHERE {{index}} = 1 AND concat({{slot}}) <> '' LIMIT {{limit}}",
 			ExecuteEach: "UPDATE one SET id = 1",
 		})
-		const want = ".select, line 1, column 52 ({{slot}}) <> '' LIMIT {{limit}}): could not determine the data type: " +
+		const want = ".select, line 1, column 51 ({{slot}}) <> '' LIMIT {{limit}...): could not determine the data type: " +
 			"give it one, as in CAST({{slot}} AS timestamptz)"
 		if err := d.Check(t.Context()); !Refused(err) || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
