@@ -69,12 +69,6 @@ var serverMutants = []mutant{
 		"TestConformance/.*/requests",
 	},
 	{
-		"H4", "a server does not report what it has read",
-		"report", "b.ReadPlanVersion, b.ReadSum = read.plan, read.sum",
-		"b.ReadSum = read.sum",
-		"TestLeavingServerWaitsForRequesters",
-	},
-	{
 		"S2", "the audit finds no edit by hand",
 		"findEdits", "s.ReadSum == queueSum(s.UUID, queues)",
 		"s.ReadSum != 0",
