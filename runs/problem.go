@@ -27,8 +27,8 @@ type Problem struct {
 	State    string `json:"state"`        // of the run or the trigger
 	Message  string `json:"message"`      // of the run or the trigger: the cause
 
-	// Cancelled has, of several failed runs, those that were cancelled in a rerun, at most a few: they are not FAILED
-	// any more, and their work is not done either.
+	// Cancelled has a few ids of failed runs that were rerun, and then cancelled. They are not FAILED any more,
+	// and their work is not done either.
 	Cancelled []string `json:"cancelled_run_ids" db:"-"`
 
 	// Since is when the first run failed, the open run began to wait or was opened, or the slot was due.

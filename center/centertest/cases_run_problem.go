@@ -316,7 +316,7 @@ func testCancelledRuns(t *testing.T, c *center.Center) {
 			t.Fatalf("findings %q after the acknowledgement, want none", got)
 		}
 	})
-	t.Run("R19 failed runs of which some were cancelled in a rerun name these", func(t *testing.T) {
+	t.Run("R19 the failed runs that a rerun has cancelled are named", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		var ids []string
 		for _, key := range []string{"1", "2", "3"} {

@@ -6,7 +6,7 @@
 //	                                      number (package sim); only a
 //	                                      broken rule of its oracle counts, and ROTA_SIM_SEED is the first seed
 //	go run ./internal/mutants -sample 60 -sample-seed 1 -cover FILE
-//	                                      tries a sample of those that change what the cover profile says was run
+//	                                      tries a sample of the mutants of lines that the cover profile has as run
 //	go run ./internal/mutants -list       prints the table of the rules, their mutants and the tests that notice
 //
 // A mutant that does not apply or does not compile is an error. The command needs the databases of the tests; `make mutants`

@@ -43,7 +43,7 @@ type recorder struct {
 	handed map[string]handOver // by queue, the last one since somebody has emptied the map
 
 	beats     map[*process]int // statements of heartbeats when the backup was made
-	witnesses []*process       // those that must notice the loss
+	witnesses []*process       // the processes that must notice the loss
 }
 
 // clockTime is from when on the clock of the database was ahead by so much.

@@ -77,7 +77,7 @@ type world struct {
 	paced    map[string][]time.Time // when items began, by process, task and queue
 	calls    map[*call]bool
 	selected map[string]time.Time // the first select under each epoch, by task, queue and epoch
-	begun    map[string]int       // calls of each task, those that have ended too
+	begun    map[string]int       // calls of each task, also the ended ones
 	tries    map[string]int
 	out      map[string]bool // tasks whose calls fail
 	hung     map[string]bool // tasks whose calls do not end
