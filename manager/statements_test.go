@@ -71,31 +71,34 @@ func TestHandOverIsReadOnce(t *testing.T) {
 		VALUES ('other', 'settle', 'BASE', 'SERVING', clock_timestamp() + interval '10 minutes', 3600000, 1000)`)
 	o.beats()
 
-	views, polls := viewsAndPolls(proxy.Listen(func() {
-		o.change(`UPDATE schedule_queue SET req_server = 'other', req_since = clock_timestamp(), plan_version = r.plan_version FROM r WHERE queue_id = '0'`)
-		o.until("COUNT(*) = 1 FROM schedule_queue WHERE cur_server = 'other'")
-		for range 3 {
+	// The reply to a heartbeat that is under way when a server reads its queues, or releases one, makes it read them once
+	// more. So one hand-over of several has to cost no more than it must.
+	var costs []string
+	for range 10 {
+		views, polls := viewsAndPolls(proxy.Listen(func() {
+			o.change(`UPDATE schedule_queue SET req_server = 'other', req_since = clock_timestamp(), plan_version = r.plan_version FROM r WHERE queue_id = '0'`)
+			o.until("COUNT(*) = 1 FROM schedule_queue WHERE cur_server = 'other'")
+			for range 3 {
+				o.beats()
+			}
+		}))
+		back, backPolls := viewsAndPolls(proxy.Listen(func() {
+			o.change(`UPDATE schedule_queue SET req_server = (SELECT uuid FROM schedule_server WHERE uuid <> 'other'), req_since = clock_timestamp(), plan_version = r.plan_version
+				FROM r WHERE queue_id = '0'`)
+			for range 5 {
+				o.beats()
+			}
+			o.change(`UPDATE schedule_queue SET cur_server = req_server, req_server = NULL, epoch = epoch + 1, plan_version = r.plan_version FROM r WHERE queue_id = '0'`)
 			o.beats()
+		}))
+		// The owner reads them when it is asked; the requester when it is named, and when the queue has arrived.
+		if views == 1 && polls == 0 && back == 2 && backPolls >= 2 {
+			stop()
+			return
 		}
-	}))
-	// The reply to a heartbeat that was under way when it read them may make it read them once more.
-	if views < 1 || views > 2 || polls != 0 {
-		t.Errorf("the owner has read its queues %d times, and polled %d times, want 1 or 2, and 0", views, polls)
+		costs = append(costs, fmt.Sprintf("%d, %d, %d, %d", views, polls, back, backPolls))
 	}
-	views, polls = viewsAndPolls(proxy.Listen(func() {
-		o.change(`UPDATE schedule_queue SET req_server = (SELECT uuid FROM schedule_server WHERE uuid <> 'other'), req_since = clock_timestamp(), plan_version = r.plan_version
-			FROM r WHERE queue_id = '0'`)
-		for range 5 {
-			o.beats()
-		}
-		o.change(`UPDATE schedule_queue SET cur_server = req_server, req_server = NULL, epoch = epoch + 1, plan_version = r.plan_version FROM r WHERE queue_id = '0'`)
-		o.beats()
-	}))
-	// It reads them when it is named, and when the queue has arrived. The reply to a heartbeat that was under way when a
-	// poll made it read them has an older number, and makes it read them once more.
-	if views < 2 || views > 4 || polls < 2 {
-		t.Errorf("the requester has read its queues %d times, and polled %d times, want 2 to 4, and at least 2", views, polls)
-	}
+	t.Errorf("the owner has read its queues and polled, and so has the requester, %q times, want 1, 0, 2, and at least 2", costs)
 	stop()
 }
 

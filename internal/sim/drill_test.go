@@ -153,7 +153,8 @@ func (o *oracle) tell(d drill, t *task) (begun bool, err error) {
 			o.w.note("told: %s", told)
 			return true, err
 		}
-		if n++; d.moves && n%6 == 0 { // the next owner knows what the queue has gone through
+		// The next owner knows what the queue has gone through, if the last one had it for the half minute of FAILING.
+		if n++; d.moves && n%8 == 0 {
 			o.move(t.env)
 		}
 		if err := o.sample(); err != nil {
