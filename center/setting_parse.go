@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -21,7 +22,7 @@ func (s *Settings) Set(name, text string) (err error) {
 	}
 	i := slices.IndexFunc(settingTable, func(row Setting) bool { return row.Name == name })
 	if i < 0 {
-		return fmt.Errorf("%s: unknown setting; the known settings are %s", name, strings.Join(settingNames(), ", "))
+		return fmt.Errorf("%s: %s", name, human.Unknown("setting", name, settingNames()))
 	}
 	switch field := settingTable[i].Field(s).(type) {
 	case *string:

@@ -57,8 +57,14 @@ func TestSetNamesTheSettingAndTheRule(t *testing.T) {
 			t.Errorf("%s=%s, which means itself: error %v", name, text, err)
 		}
 	}
-	if err := new(center.Settings).Set("fetchnumber", "1"); err == nil || !strings.HasPrefix(err.Error(), "fetchnumber: unknown setting; the known settings are after, balance, ") {
-		t.Errorf("an unknown setting: %v", err)
+	for name, want := range map[string]string{
+		"fetchnumber": "fetchnumber: unknown setting; did you mean fetch_number?",
+		"queue":       "queue: unknown setting; did you mean queues?",
+		"weather":     "weather: unknown setting; the known settings are after, balance, ",
+	} {
+		if err := new(center.Settings).Set(name, "1"); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("unknown setting: error %v, want %s", err, want)
+		}
 	}
 }
 

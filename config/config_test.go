@@ -269,7 +269,7 @@ var refusals = map[string]struct{ file, want string }{
 	"tasks is a list":                             {"database: sqlite:x.db\ntasks: [settle]", "FILE:2: tasks: must be a mapping of keys to values\n..."},
 	"no database":                                 {"tasks: {settle: {queues: 1}}", "FILE: database is missing: set it in the file, with --database or in ROTA_DATABASE"},
 
-	"unknown key":          {minimal + "databse: x", "FILE:3: databse: unknown key; the known keys are apply_settings, console, data, ..."},
+	"unknown key":          {minimal + "databse: x", "FILE:3: databse: unknown key; did you mean database?"},
 	"unknown key, far off": {minimal + "colour: x", "FILE:3: colour: unknown key; the known keys are apply_settings, console, data, database, database_file, dealer_conns, exit_on_unreachable, hints, http, idle_tx_timeout, item_retention, labels, name, own_sign, probes, reply_timeout, return_within, schema, tasks, weight, witness_dir"},
 	"unknown schema mode":  {minimal + "schema: yes", "FILE:3: schema (yes): must be auto, create or require"},
 	"console, perhaps":     {minimal + "http: 127.0.0.1:9090\nconsole: perhaps", "FILE:4: console (perhaps): must be true or false"},
@@ -286,8 +286,8 @@ var refusals = map[string]struct{ file, want string }{
 
 	"task twice":               {task("queues: 1\n") + "\n  settle: {queues: 2}", "FILE:6: tasks: settle is defined twice (first in line 3)"},
 	"a task is a number":       {"database: sqlite:x.db\ntasks: {settle: 8}", "FILE:2: tasks.settle: must be a mapping of keys to values"},
-	"unknown setting":          {task("queues: 1\nexecute_nunber: 2"), "FILE:5: tasks.settle.execute_nunber: unknown key; the known keys are after, after_any, ..."},
-	"another spelling":         {task("queues: 1\nexecuteNumber: 2"), "FILE:5: tasks.settle.executeNumber: unknown key; the known keys are after, after_any, ..."},
+	"unknown setting":          {task("queues: 1\nexecute_nunber: 2"), "FILE:5: tasks.settle.execute_nunber: unknown key; did you mean execute_number?"},
+	"another spelling":         {task("queues: 1\nexecuteNumber: 2"), "FILE:5: tasks.settle.executeNumber: unknown key; did you mean execute_number?"},
 	"unknown setting, far off": {task("queues: 1\nweather: fine"), "FILE:5: tasks.settle.weather: unknown key; the known keys are after, after_any, ..."},
 	"zero queues":              {task("queues: 0"), "FILE:4: tasks.settle.queues (0): must be a number of at least 1, or a list of names"},
 	"negative queues":          {task("queues: -2"), "FILE:4: tasks.settle.queues (-2): must be a number of at least 1, or a list of names"},
@@ -307,7 +307,7 @@ var refusals = map[string]struct{ file, want string }{
 	"a number is a text":       {task(`queues: 1` + "\n" + `thread_number: "3"`), "FILE:5: tasks.settle.thread_number (3): must be a whole number"},
 	"duration without unit":    {task("queues: 1\ndrain_timeout: 30"), "FILE:5: tasks.settle.drain_timeout (30): must be a duration with its unit, such as 500ms, 2s or 5m"},
 	"zero means the default":   {task("queues: 1\nexecute_number: 0\nitem_retry_jitter: 0.0\nsleep_time_nodata: 0s\nbatch_timeout: 0\nqueue_retry:"), "FILE:5: tasks.settle.execute_number (0) must be more than 0: leave it empty for the default, 1\nFILE:6: tasks.settle.item_retry_jitter (0) must be more than 0: leave it empty for the default, 0.5\nFILE:7: tasks.settle.sleep_time_nodata (0s) must be more than 0: leave it empty for the default, 500ms"},
-	"unknown dealer":           {task("queues: 1\ndealer: {https: x}"), "FILE:5: tasks.settle.dealer.https: unknown key; the known keys are answers, command, env, http, sql"},
+	"unknown dealer":           {task("queues: 1\ndealer: {https: x}"), "FILE:5: tasks.settle.dealer.https: unknown key; did you mean http?"},
 	"command is empty":         {task("queues: 1\ndealer: {command: []}"), "FILE:5: tasks.settle.dealer.command: must name a program, and may have arguments: [python3, settle.py]"},
 	"command for a shell":      {task("queues: 1\ndealer: {command: python3 settle.py}"), "FILE:5: tasks.settle.dealer.command (python3 settle.py): must be a list, because no shell divides it: [python3, settle.py]"},
 	"command and http":         {task("queues: 1\ndealer: {command: a, http: https://h/}"), "FILE:5: tasks.settle.dealer: has both command and http: keep one"},
@@ -327,7 +327,7 @@ var refusals = map[string]struct{ file, want string }{
 	"answers without program":  {task("queues: 1\ndealer: {answers: [select]}"), "FILE:5: tasks.settle.dealer.answers (select): needs command or http, the program that answers"},
 	"answers and sql":          {task("queues: 1\ndealer: {command: a, answers: select, sql: {key: id}}"), "FILE:5: tasks.settle.dealer.answers (select): the program selects the items, and so does sql: keep one"},
 	"answers in mode RUN":      {task("queues: 1\nmode: RUN\ndealer: {command: a, answers: [select, peek]}"), "FILE:6: tasks.settle.dealer.answers (select, peek): mode RUN asks for select alone: a run gives up no item, shows its progress by itself, and has no idle queues"},
-	"unknown SQL key":          {task("queues: 1\ndealer: {sql: {selct: x}}"), "FILE:5: tasks.settle.dealer.sql.selct: unknown key; the known keys are after_start, backlog, ..."},
+	"unknown SQL key":          {task("queues: 1\ndealer: {sql: {selct: x}}"), "FILE:5: tasks.settle.dealer.sql.selct: unknown key; did you mean select?"},
 
 	"a rule of center": {task("queues: 1\njudge_dead_interval: 8s"), "FILE:3: tasks.settle: judge_dead_interval (8s) must be at least 5 x heartbeat_interval (2s)"},
 	"several, in the order of the file": {task("queues: 0\nfetch_number: x") + "\ncolor: 1", "" +

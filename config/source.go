@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/regular"
 )
 
@@ -179,7 +180,7 @@ func (s *source) checkKeys(path string, entries []entry, keys []string) {
 		if path != "" {
 			name = path + "." + e.key
 		}
-		s.add(e.line, "%s: unknown key; the known keys are %s", name, strings.Join(slices.Sorted(slices.Values(keys)), ", "))
+		s.add(e.line, "%s: %s", name, human.Unknown("key", e.key, keys))
 	}
 }
 

@@ -109,7 +109,7 @@ func TestBadInput(t *testing.T) {
 		"argument":              {args: "worker rota.yaml", code: 2, want: `unknown command "rota.yaml" for rota worker (see rota worker --help)`},
 		"no file":               {args: "worker -c absent.yaml", code: 2, want: "absent.yaml: no such file or directory"},
 		"not YAML":              {args: "worker", file: "a: b: c", code: 2, want: "rota.yaml:1: not valid YAML: mapping values are not allowed in this context"},
-		"unknown key":           {args: "worker", file: head + "queue: 1" + goodDealer, code: 2, want: "rota.yaml:4: tasks.settle.queue: unknown key; the known keys are ..."},
+		"unknown key":           {args: "worker", file: head + "queue: 1" + goodDealer, code: 2, want: "rota.yaml:4: tasks.settle.queue: unknown key; did you mean queues?"},
 		"bad value":             {args: "worker", file: head + "queues: 1\n    drain_timeout: 30" + goodDealer, code: 2, want: "rota.yaml:5: tasks.settle.drain_timeout (30): must be a duration..."},
 		"a rule between two":    {args: "worker", file: head + "queues: 1\n    judge_dead_interval: 8s" + goodDealer, code: 2, want: "rota.yaml:3: tasks.settle: judge_dead_interval (8s) must be at least 5 x heartbeat_interval (2s)"},
 		"zero queues":           {args: "worker", file: head + "queues: 0" + goodDealer, code: 2, want: "rota.yaml:4: tasks.settle.queues (0): must be a number of at least 1, or a list of names"},

@@ -102,7 +102,7 @@ func TestTaskSet(t *testing.T) {
 		for args, want := range map[string]string{
 			"settle":                               "task set: missing argument SETTING=VALUE",
 			"settle fetch_number":                  "fetch_number: must be setting=value",
-			"settle fetchnumber=1":                 "fetchnumber: unknown setting; the known settings are after, balance, ",
+			"settle fetchnumber=1":                 "fetchnumber: unknown setting; did you mean fetch_number?",
 			"settle dealer=x":                      "dealer: unknown setting",
 			"settle fetch_number=many":             "fetch_number (many) must be a whole number",
 			"settle fetch_number=1 fetch_number=2": "fetch_number is assigned twice",

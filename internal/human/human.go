@@ -4,6 +4,7 @@ package human
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -28,6 +29,43 @@ func First(names []string, n int) string {
 func Alternatives(values []string) string {
 	last := len(values) - 1
 	return strings.Join(values[:last], ", ") + " or " + values[last]
+}
+
+// Unknown says that a name is none of the known ones, of which there is at least one. It names the one that it may have
+// meant, or else all of them: "unknown key; did you mean queues?". What the names are has its plural with an s.
+func Unknown(what, name string, known []string) string {
+	letters := func(name string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name)) }
+	near, least := "", max(1, len(name)/3)+1
+	for _, k := range slices.Sorted(slices.Values(known)) {
+		if d := distance(letters(name), letters(k)); d < least {
+			near, least = k, d
+		}
+	}
+	if near != "" {
+		return fmt.Sprintf("unknown %s; did you mean %s?", what, near)
+	}
+	return fmt.Sprintf("unknown %s; the known %ss are %s", what, what, strings.Join(slices.Sorted(slices.Values(known)), ", "))
+}
+
+// distance returns how many letters one text must gain, lose or exchange to become the other (Levenshtein).
+func distance(x, y string) int {
+	row := make([]int, len(y)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(x) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(y) {
+			exchanged := diagonal
+			if x[i] != y[j] {
+				exchanged++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(exchanged, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(y)]
 }
 
 // Number returns a number with separators, such as "48,210".

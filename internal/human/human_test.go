@@ -74,3 +74,20 @@ func TestShellWord(t *testing.T) {
 		}
 	}
 }
+
+func TestUnknown(t *testing.T) {
+	known := []string{"select", "queues", "max_in_flight", "max_servers"}
+	for name, want := range map[string]string{
+		"slect":      "unknown key; did you mean select?",
+		"Queue":      "unknown key; did you mean queues?",
+		"maxServers": "unknown key; did you mean max_servers?",
+		"max-serves": "unknown key; did you mean max_servers?",
+		"weather":    "unknown key; the known keys are max_in_flight, max_servers, queues, select",
+		"q":          "unknown key; the known keys are max_in_flight, max_servers, queues, select",
+		"":           "unknown key; the known keys are max_in_flight, max_servers, queues, select",
+	} {
+		if got := Unknown("key", name, known); got != want {
+			t.Errorf("%q: %s, want %s", name, got, want)
+		}
+	}
+}

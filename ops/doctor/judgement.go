@@ -113,8 +113,10 @@ func (j Judgement) verdict() string {
 		return "No task type has been registered"
 	case problems > 0:
 		return human.Count(problems, "problem", "problems") + rest
+	case notes > 0:
+		return "No problems" + rest
 	}
-	return "Nothing is wrong" + rest
+	return "Nothing is wrong"
 }
 
 // Where returns the judgement with the findings for which keep returns true.

@@ -31,7 +31,7 @@ func TestVerdict(t *testing.T) {
 		verdict string
 	}{
 		"found":                            {found, "2 problems, 1 note"},
-		"notes alone":                      {found.Where(func(c condition.Condition) bool { return c.Status == condition.Note }), "Nothing is wrong, 1 note"},
+		"notes alone":                      {found.Where(func(c condition.Condition) bool { return c.Status == condition.Note }), "No problems, 1 note"},
 		"nothing":                          {found.Of("b"), "Nothing is wrong"},
 		"no task types":                    {Judgement{Findings: []condition.Condition{condition.New(condition.NoTasks, "", "x", "")}, At: now}, "No task type has been registered"},
 		"not yet":                          {Judgement{}, "Checking"},
