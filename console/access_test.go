@@ -195,6 +195,23 @@ func TestOwnSignOnly(t *testing.T) {
 	}
 }
 
+// The command lines of an error are for the environment of the page.
+func TestErrorsNameTheEnvironment(t *testing.T) {
+	t.Parallel()
+	all := console.Loopback(console.Actor{Name: "ann", May: func(console.Right, string) bool { return true }})
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: all})
+	other, err := s.center.In("TEST")
+	s.must(err)
+	_, err = ops.New(other).Tasks().Define(t.Context(), "nightly", center.Settings{Queues: 4, Mode: center.ModeRun})
+	s.must(err)
+	form := values("task", "nightly", "step", "show", "after", "absent")
+	for path, want := range map[string]string{"task-set": "(see rota task list)", "in/TEST/task-set": "(see rota --own-sign TEST task list)"} {
+		if got := s.do(post(path, confirmed(form))); !strings.Contains(got.body, want) {
+			t.Errorf("%s: status %d, want %s: %s", path, got.code, want, got.body)
+		}
+	}
+}
+
 // Every response has the policy. Nothing can be sent to the console.
 func TestHeadersAndMethods(t *testing.T) {
 	t.Parallel()
