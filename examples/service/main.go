@@ -35,9 +35,13 @@ import (
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/runs"
+	"github.com/dutyrota/rota/schema"
 )
 
-const tables = `CREATE TABLE IF NOT EXISTS orders (id bigserial PRIMARY KEY, state text NOT NULL DEFAULT 'NEW');
+const queues = 8
+
+var tables = `CREATE TABLE IF NOT EXISTS orders (id bigserial PRIMARY KEY, state text NOT NULL DEFAULT 'NEW');
+	CREATE INDEX IF NOT EXISTS orders_work ON orders (state, (` + schema.Postgres.MineIndex("id", queues) + `), id);
 	CREATE TABLE IF NOT EXISTS receipts (order_id bigint PRIMARY KEY, day date NOT NULL DEFAULT now(),
 		exported boolean NOT NULL DEFAULT false)`
 
@@ -50,8 +54,8 @@ type orders struct {
 
 // Select returns the next orders of one queue.
 func (o orders) Select(ctx context.Context, s processor.Selection) ([]int64, error) {
-	return center.Column[int64](ctx, o.db, `SELECT id FROM orders WHERE state = $1 AND abs(mod(id, $2)) = $3
-		ORDER BY id LIMIT $4`, o.from, s.Total, s.Queue.Index, s.Limit)
+	return center.Column[int64](ctx, o.db, `SELECT id FROM orders WHERE state = $1 AND `+
+		schema.Postgres.Mine("id", 2)+` ORDER BY id LIMIT $4`, o.from, s.Total, s.Queue.Index, s.Limit)
 }
 
 // Execute does the step in one fenced transaction, so that it takes effect once.
@@ -81,7 +85,7 @@ func export(db *sql.DB) exports {
 // Select returns the next receipts of the day in one queue. The run ends when no queue has any.
 func (e exports) Select(ctx context.Context, s processor.Selection) ([]int64, error) {
 	return center.Column[int64](ctx, e.db, `SELECT order_id FROM receipts WHERE day = CAST($1 AS date) AND NOT exported
-		AND abs(mod(order_id, $2)) = $3 ORDER BY order_id LIMIT $4`, s.Queue.Run.Key, s.Total, s.Queue.Index, s.Limit)
+		AND `+schema.Postgres.Mine("order_id", 2)+` ORDER BY order_id LIMIT $4`, s.Queue.Run.Key, s.Total, s.Queue.Index, s.Limit)
 }
 
 func main() {
@@ -110,9 +114,9 @@ func run(ctx context.Context, log *slog.Logger, url string) error {
 	defer c.Close()
 	labels := map[string]string{"zone": cmp.Or(os.Getenv("ZONE"), "local")}
 	m, mx, err := metrics.NewManager(c, manager.Config{Logger: log, Labels: labels},
-		manager.Serve("settle", settle(db), manager.Settings{Queues: 8, ExecuteNumber: 100}),
-		manager.Serve("receipt", receipt(db), manager.Settings{Queues: 8, ExecuteNumber: 100}),
-		manager.Serve("export", export(db), manager.Settings{Queues: 8, Mode: center.ModeRun}))
+		manager.Serve("settle", settle(db), manager.Settings{Queues: queues, ExecuteNumber: 100}),
+		manager.Serve("receipt", receipt(db), manager.Settings{Queues: queues, ExecuteNumber: 100}),
+		manager.Serve("export", export(db), manager.Settings{Queues: queues, Mode: center.ModeRun}))
 	if err != nil {
 		return err
 	}
