@@ -50,7 +50,8 @@ var (
 		"a queue has so many failed items that its selects may miss others",
 		"rota item list {task}; leave DEAD items out of the select, or let it go on behind the page (Selection.After)")
 	Unrecorded = kind("UNRECORDED", "alerts", Problem, Told,
-		"failed items cannot be recorded, so that another worker would begin to count their attempts again",
+		"failed items could not be recorded for half a minute, so that another worker would begin to count their attempts "+
+			"again",
 		"correct what the error says; a key must be valid UTF-8, not empty and without NUL")
 	Undiscarded = kind("UNDISCARDED", "alerts", Problem, Told,
 		"the Discard of dead items fails, so that selects return them again",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/dutyrota/rota/processor"
@@ -136,7 +137,7 @@ func (b *batch) failItems(named []processor.ItemError) {
 	}
 	if err := log.save(b.bound, updates...); err != nil {
 		b.logError("save failed items", updates[0].key, err)
-		b.alertUnrecorded(err)
+		b.alertUnrecorded(updates, err)
 	}
 	for i := range updates {
 		b.discardFailed(&updates[i])
@@ -144,10 +145,12 @@ func (b *batch) failItems(named []processor.ItemError) {
 	}
 }
 
-// alertUnrecorded sends an alert about failed items that the store has not recorded, and that are only in memory.
-func (b *batch) alertUnrecorded(err error) {
+// alertUnrecorded sends an alert about failed items that the store has not recorded for half a minute, and that are only
+// in memory. A store that is away for longer has the lease expire, and is told of by that.
+func (b *batch) alertUnrecorded(updates []update, err error) {
 	g := b.grant
-	if b.classify(err) == failed {
+	old := func(u update) bool { return time.Since(u.unsavedSince) >= failingFor }
+	if b.classify(err) == failed && slices.ContainsFunc(updates, old) {
 		b.remind(Alert{Kind: AlertUnrecorded, Queue: g.queue.ID, Text: fmt.Sprintf(
 			"failed items of queue %s are not recorded, so another worker would begin to count their attempts again: %v",
 			g.queue.ID, err)})
@@ -190,7 +193,7 @@ func (b *batch) failItem(f processor.ItemError) (update, verdict) {
 	u.failed(b.rounds.Load(), f.Err)
 	switch verdict {
 	case passOver:
-		u.record = record{dead: true, unsaved: true}
+		u.record = record{dead: true, unsavedSince: b.now}
 		return u, verdict
 	case doubt:
 		if !u.dead {
@@ -214,7 +217,7 @@ func (b *batch) failItem(f processor.ItemError) (update, verdict) {
 
 // unfinished reports whether a dead item lacks its record or its Discard.
 func (b *batch) unfinished(r record) bool {
-	return r.unsaved || b.capabilities.Discarder && !r.discarded
+	return r.unsaved() || b.capabilities.Discarder && !r.discarded
 }
 
 // updateOf returns the update of an item of the batch, with its record before the batch.
@@ -231,7 +234,7 @@ func (b *batch) updateOf(n int) update {
 // ended only now: it may have committed, and then the item is done and no select returns it (F5). If Discard meets the
 // loss of the queue, the next owner does.
 func (b *batch) discardFailed(u *update) {
-	if !u.dead || !b.capabilities.Discarder || u.unsaved || b.outcome != failed {
+	if !u.dead || !b.capabilities.Discarder || u.unsaved() || b.outcome != failed {
 		return
 	}
 	if ended, err := b.env.Enter(b.ctx, b.grant.queue, false); ended || err != nil {
@@ -249,11 +252,11 @@ func (b *batch) discardFailed(u *update) {
 
 // finishDeath records a dead item, if the store has no record of it yet, and then discards it.
 func (b *batch) finishDeath(u *update) error {
-	if u.unsaved {
+	if u.unsaved() {
 		list := []update{*u}
 		err := b.lane.failures.save(b.bound, list...)
 		if *u = list[0]; err != nil {
-			b.alertUnrecorded(err)
+			b.alertUnrecorded(list, err)
 			b.postpone(u)
 			return fmt.Errorf("save failed items: %w", err)
 		}

@@ -107,8 +107,9 @@ const AlertPage = "BAD_PAGE"
 // order. It is sent again half an hour later, for as long as that lasts.
 const AlertKey = "KEY_DIVIDED"
 
-// AlertUnrecorded is the Kind of an Alert that says that the ItemStore cannot record failed items: a crash would forget
-// their attempts, and a dead item is not discarded. It is sent again half an hour later, for as long as that lasts.
+// AlertUnrecorded is the Kind of an Alert that says that the ItemStore has recorded no failure of an item for half a
+// minute: a crash would forget its attempts, and a dead item is not discarded. It is sent again half an hour later, for
+// as long as that lasts.
 const AlertUnrecorded = "UNRECORDED"
 
 // AlertUndiscarded is the Kind of an Alert that says that Discard fails for dead items, so that selects return them

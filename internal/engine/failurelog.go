@@ -124,7 +124,7 @@ func (l *failureLog) find(c *call, keys []string) (map[string]record, error) {
 		case !noted && r.dead && l.discards && !l.sweeps && l.room.room() <= 0:
 			known[key] = r.with(l.rest)
 		case !noted:
-		case !recorded && n.stored && !n.unsaved: // an operator, or the retention, has deleted the record
+		case !recorded && n.stored && !n.unsaved(): // an operator, or the retention, has deleted the record
 			l.removeLocked(key)
 		default:
 			n.seenAt, known[key] = c.began, r.with(n.record)
@@ -148,7 +148,7 @@ func (l *failureLog) tidyLocked(now time.Time) {
 	}
 	l.tidied = now
 	for key, n := range l.notes {
-		if now.Sub(later(n.seenAt, n.retryAt)) > forgetAfter && !n.unsaved {
+		if now.Sub(later(n.seenAt, n.retryAt)) > forgetAfter && !n.unsaved() {
 			l.removeLocked(key)
 		}
 	}
@@ -166,7 +166,7 @@ func (l *failureLog) note(key string, r record) {
 func (l *failureLog) putLocked(key string, r record) {
 	n := l.notes[key]
 	switch {
-	case r.dead && !r.unsaved && !l.discards:
+	case r.dead && !r.unsaved() && !l.discards:
 		l.removeLocked(key)
 		return
 	case n != nil:
@@ -186,7 +186,7 @@ func (l *failureLog) putLocked(key string, r record) {
 // needs reports whether the note is made whatever the bound: a sweep must end, a cursor waits for its item, nothing
 // else has what is unsaved, and the suspects of a failed batch fail it again.
 func (l *failureLog) needs(r record) bool {
-	return l.sweeps || l.inOrder || r.unsaved || r.batchLimit > 0
+	return l.sweeps || l.inOrder || r.unsaved() || r.batchLimit > 0
 }
 
 func (l *failureLog) removeLocked(key string) {
@@ -228,7 +228,12 @@ func (l *failureLog) save(ctx context.Context, updates ...update) error {
 	err := l.write(ctx, items)
 	for i := range updates {
 		u := &updates[i]
-		u.stored, u.unsaved = err == nil, err != nil
+		switch u.stored = err == nil; {
+		case u.stored:
+			u.unsavedSince = time.Time{}
+		case !u.unsaved():
+			u.unsavedSince = now
+		}
 		l.note(u.key, u.record)
 	}
 	return err
@@ -257,7 +262,7 @@ func (l *failureLog) remove(b *batch) error {
 		}
 		r := b.page.records[key]
 		b.result.recovered = b.result.recovered || r.failedItself()
-		if r.stored || r.unsaved || b.isolation.recorded {
+		if r.stored || r.unsaved() || b.isolation.recorded {
 			stored = append(stored, key)
 		}
 		l.removeLocked(key)

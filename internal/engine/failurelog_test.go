@@ -141,6 +141,10 @@ func TestDeathIsRecordedLater(t *testing.T) {
 		s.ItemMaxAttempts = 1
 		told := &alertBook{}
 		w.start(t, r, engine.Env{Items: failedItems{m}, Alert: told.add}, s, "a")
+		time.Sleep(29 * time.Second)
+		if text := told.text(); text != "" {
+			t.Errorf("alerts of a store that has failed for 29 s: %s", text)
+		}
 		time.Sleep(time.Hour)
 		w.expect(t, "0s [a1]")
 		if text := told.text(); text != "UNRECORDED of a; UNRECORDED of a; " {

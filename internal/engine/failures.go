@@ -23,8 +23,13 @@ type record struct {
 	dead       bool
 	discarded  bool // the item is dead, and its Discard has succeeded under this grant
 	stored     bool // the store has a record of the item
-	unsaved    bool // the store has an older record of the item, or none
+
+	// unsavedSince is since when the store has an older record of the item, or none; zero: it has this one.
+	unsavedSince time.Time
 }
+
+// unsaved reports whether the store has an older record of the item, or none.
+func (r record) unsaved() bool { return !r.unsavedSince.IsZero() }
 
 // failedItself reports whether the item has failed alone or by name.
 func (r record) failedItself() bool { return r.attempts > 0 || r.last > 0 }
@@ -54,7 +59,7 @@ func (r record) waits() bool { return r.doubtful && !r.dead }
 // could not take the note, the note is all that counts. If the item has died or is alive again since the note, an
 // operator has changed it, and the pause of the note is void.
 func (r record) with(note record) record {
-	if !r.stored || note.unsaved {
+	if !r.stored || note.unsaved() {
 		return note
 	}
 	r.first, r.last = cmp.Or(note.first, r.first), cmp.Or(note.last, r.last)

@@ -62,7 +62,7 @@ func (f filter) judge(index int, r record, known bool) (class, mark) {
 
 // unfinished reports whether a dead item lacks its record or its Discard, which a sweep leaves to mode CONTINUOUS.
 func (f filter) unfinished(r record) bool {
-	return !f.sweeps && (r.unsaved || f.discards && !r.discarded)
+	return !f.sweeps && (r.unsaved() || f.discards && !r.discarded)
 }
 
 // early reports whether an item that backs off is executed now nevertheless: something has succeeded since its last

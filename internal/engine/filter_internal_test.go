@@ -28,7 +28,7 @@ func TestFilterJudges(t *testing.T) {
 	}{
 		"new":                       {plain, 0, nil, fresh, ordinary},
 		"dead":                      {plain, 0, &record{dead: true, stored: true}, over, ordinary},
-		"dead and not recorded":     {plain, 0, &record{dead: true, unsaved: true}, dying, unfinished},
+		"dead and not recorded":     {plain, 0, &record{dead: true, unsavedSince: time.Unix(1, 0)}, dying, unfinished},
 		"backs off":                 {plain, 0, &record{attempts: 1, retryAt: later}, backsOff, ordinary},
 		"its pause is over":         {plain, 0, &record{attempts: 1, retryAt: now}, retried, single},
 		"suspect":                   {plain, 0, &record{batchLimit: 4}, suspected, 4},
@@ -43,7 +43,7 @@ func TestFilterJudges(t *testing.T) {
 		"backs off at a cursor":     {cursor, 0, &record{attempts: 1, retryAt: later}, backsOff, ordinary},
 		"the probe of a cursor":     {probe, 0, &record{attempts: 1, retryAt: later}, retried, single},
 		"backs off in an outage":    {sample, 0, &waiting, backsOff, ordinary},
-		"passed by the sweep":       {sweep, 0, &record{dead: true, unsaved: true}, over, ordinary},
+		"passed by the sweep":       {sweep, 0, &record{dead: true, unsavedSince: time.Unix(1, 0)}, over, ordinary},
 		"dead before the sweep":     {sweep, 0, &record{dead: true, stored: true}, givenUp, ordinary},
 		"the sweep waits for it":    {sweep, 0, &record{doubtful: true, last: 3}, retried, 10},
 		"the sweep gives it up":     {givesUp, 0, &record{doubtful: true, last: 3}, givenUp, ordinary},

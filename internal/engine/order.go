@@ -145,7 +145,7 @@ func (o *keyOrder) judge(i int, class class, m mark, r record) class {
 			o.blocked[key] = b
 		}
 		return held
-	case o.deadPasses && r.dead && !r.unsaved: // also while its Discard is due or backs off
+	case o.deadPasses && r.dead && !r.unsaved(): // also while its Discard is due or backs off
 		o.keys[i] = ""
 		return class
 	case class == over || class == givenUp:

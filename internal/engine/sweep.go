@@ -26,7 +26,7 @@ var sweepStage = stage{
 		case w == nil:
 		case class == givenUp:
 			c.swept.gaveUp = append(c.swept.gaveUp, SweptItem{Key: c.keys[i], Err: r.cause, At: time.Now()})
-			c.lane.failures.note(c.keys[i], record{dead: true, unsaved: true})
+			c.lane.failures.note(c.keys[i], record{dead: true, unsavedSince: c.now})
 		case r.waits():
 			w.inPass++
 		}

@@ -130,20 +130,20 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "an item is discarded before the store has the record of its death",
-		"discardFailed", "|| u.unsaved ||",
+		"discardFailed", "|| u.unsaved() ||",
 		"||",
 		"TestNoDiscardBeforeTheRecord",
 	},
 	{
 		"X2", "a death that could not be recorded is forgotten",
-		"save", "u.stored, u.unsaved = err == nil, err != nil",
-		"u.stored, u.unsaved = err == nil, false",
+		"save", "case !u.unsaved():",
+		"case false:",
 		"TestDeathIsRecordedLater",
 	},
 	{
 		"X2", "items that cannot be recorded are reported nowhere",
-		"alertUnrecorded", "b.classify(err) == failed {",
-		"false {",
+		"alertUnrecorded", "b.classify(err) == failed && slices.ContainsFunc(updates, old) {",
+		"b.classify(err) != failed && slices.ContainsFunc(updates, old) {",
 		"TestDeathIsRecordedLater",
 	},
 	{
@@ -268,8 +268,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X6", "what a worker has noted outlives the record that an operator has deleted",
-		"find", "case !recorded && n.stored && !n.unsaved:",
-		"case !recorded && n.stored && n.unsaved:",
+		"find", "case !recorded && n.stored && !n.unsaved():",
+		"case !recorded && n.stored && n.unsaved():",
 		"TestChangedRecordsCountAtOnce",
 	},
 	{
