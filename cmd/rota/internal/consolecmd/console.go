@@ -30,12 +30,13 @@ from elsewhere: ssh -L 8330:localhost:8330 HOST.
 
 --passwords makes people sign in by HTTP Basic; "rota console password" makes
 the lines of its file. A changed file takes effect within two seconds. A browser
-keeps the password until it is closed, and so there is no way to sign out: use a
-proxy with single sign-on if you need that. --user-header trusts a proxy that
-has signed them in. With either of the
-two the console serves other hosts too. --allow-changes lets people use the
-rights that they have; events name them. With --own-sign they change only that
-environment, and no settings if the database has others, which share them.
+keeps the password until it is closed, so nobody can sign out: use a proxy with
+single sign-on if you need that. --user-header trusts a proxy that has signed
+people in. With either of the two the console serves other hosts too.
+
+--allow-changes lets people use the rights that they have; events name them.
+With --own-sign they change only that environment, and no settings if the
+database has others, which share them.
 
 However many people look, each query runs at most once in two seconds. While the
 database is away, the pages show what they read last.`,
