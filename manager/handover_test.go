@@ -136,6 +136,45 @@ func TestOwnerNoticesThatTheRequesterKnows(t *testing.T) {
 	})
 }
 
+// H4: a server reports a new request at once, also if it has found it with a poll for another queue, in the middle
+// between two heartbeats. Its owner waits for that.
+func TestRequestFoundByPollIsReported(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", nil, fast)
+		time.Sleep(5 * time.Second)
+		uuid := cl.uuidOf("register_time < '2900'")
+		cl.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('other', 'settle', 'SERVING', '2999-01-01 00:00:00.000000', '2999-01-01 00:00:00.000000')`)
+		cl.exec("UPDATE schedule_queue SET cur_server = 'other', epoch = epoch + 1 WHERE queue_index < 2")
+		request := func(queue int) {
+			cl.noteChanges()
+			cl.exec("UPDATE schedule_queue SET req_server = ?, req_since = rota_now(), plan_version = (SELECT plan_version FROM schedule_task_running) WHERE queue_index = ?", uuid, queue)
+		}
+		request(0)
+		time.Sleep(5 * time.Second) // it waits for the first queue, and polls
+		beats := func() (n int64) {
+			if err := cl.c.DB().QueryRowContext(cl.Context(), "SELECT beat_count FROM schedule_server WHERE uuid = ?", uuid).Scan(&n); err != nil {
+				cl.Fatal(err)
+			}
+			return n
+		}
+		for n := beats(); beats() == n; {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(10 * time.Millisecond) // the reply has come
+		request(1)
+		time.Sleep(fast.WithDefaults().HeartbeatInterval / 2)
+		var knows bool
+		err := cl.c.DB().QueryRowContext(cl.Context(), `SELECT s.read_plan_version >= q.plan_version
+			FROM schedule_server s, schedule_queue q WHERE s.uuid = ? AND q.queue_index = 1`, uuid).Scan(&knows)
+		if err != nil || !knows {
+			cl.Errorf("the server has not reported the request within half a heartbeat: %v", err)
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
 // H4: a server that leaves works on until the requesters know of their requests, although nothing is in flight when it
 // begins to leave. b sends a heartbeat 1.5 s later.
 func TestLeavingServerWaitsForRequesters(t *testing.T) {

@@ -144,7 +144,7 @@ func (s *session) wait(ctx context.Context) outcome {
 		}
 		if s.planner.begins {
 			s.planner.begins = false
-			s.heartbeater.soon() // now that the queues are read, it tells their owners (H4); it reads the share, too (P10)
+			s.heartbeater.soon() // the reply has the share (P10)
 		}
 	case <-s.proc.Drained():
 		s.reconcile(ctx, lostByFence(s.proc))
@@ -250,8 +250,7 @@ func (s *session) look(ctx context.Context) {
 	s.alerter.looked()
 }
 
-// lookAtOnce reads the rows because a hint says that they have changed (X9). If this server requests more queues, a
-// heartbeat shows their owners that it knows (H4).
+// lookAtOnce reads the rows because a hint says that they have changed (X9).
 func (s *session) lookAtOnce(ctx context.Context) {
 	for _, p := range s.parts {
 		if p.told != nil {
@@ -259,20 +258,12 @@ func (s *session) lookAtOnce(ctx context.Context) {
 		}
 	}
 	s.reconcile(ctx, true)
-	if s.view.hasNewRequests() {
-		s.heartbeater.soon()
-	}
 }
 
 // tellOwners tells the owners of the queues that this server requests, once for each request, that a heartbeat has
-// shown that it knows of them (H4). Without the hint they find that out with heartbeats of their own (X9). If the
-// server has read requests since it sent the heartbeat, another one follows at once.
+// shown that it knows of them (H4). Without the hint they find that out with heartbeats of their own (X9).
 func (s *session) tellOwners(r heartbeatReply) {
-	if !s.view.hasNewRequests() {
-		return
-	}
-	if r.read < s.view.NewestRequest(s.uuid) {
-		s.heartbeater.soon()
+	if !s.view.hasNewRequests() || r.read < s.view.NewestRequest(s.uuid) {
 		return
 	}
 	var owners []string
@@ -286,13 +277,19 @@ func (s *session) tellOwners(r heartbeatReply) {
 	}
 }
 
-// reconcile brings processor and roster in line. With reread it reads the rows again first, even if they are fresh.
+// reconcile brings processor and roster in line. With reread it reads the rows again first, even if they are fresh. If
+// they have new requests, a heartbeat follows at once, because the owners wait for it (H4), whatever made the server read
+// its rows: a heartbeat, a poll, a hint or its own plan.
 func (s *session) reconcile(ctx context.Context, reread bool) {
 	if reread {
 		s.view.invalidate()
 	}
 	err := s.reconciler.reconcile(ctx)
 	s.jobs.logChange(ctx, "read the queues", err)
+	if newest := s.view.NewestRequest(s.uuid); newest > s.view.reported {
+		s.view.reported = newest
+		s.heartbeater.soon()
+	}
 }
 
 // fenced cancels what is in flight and starts nothing, because the lease has expired or the row is gone (S6). If the

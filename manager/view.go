@@ -20,10 +20,13 @@ type ownView struct {
 	fresh   bool               // nothing has happened since the read that could have changed the rows
 	reads   int                // how often the rows were read
 	checked time.Time          // when the rows were last read or compared with the roster
-	shown   int64              // the plan_version of the newest request that the server has shown its owner to know
 	given   []roster.ViewQueue // that the server has given up to be merged, until they have merged (N3)
 	owned   atomic.Int64       // number of queues that the server owns; the heartbeater and Status read it too
 	seen    atomic.Pointer[seen]
+
+	// The plan_version of the newest request which a heartbeat was made to report at once, and of the newest one which
+	// the server has shown its owner to know.
+	reported, shown int64
 }
 
 // seen is what the heartbeater reports of the view.

@@ -393,9 +393,15 @@ var handoverMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"H4", "a new request is reported with the next heartbeat that is due",
+		"reconcile", "newest > s.view.reported {",
+		"newest > s.view.reported && s.reply.read == 0 {",
+		"TestRequestFoundByPollIsReported",
+	},
+	{
 		"X9", "a heartbeat that is older than the requests tells the owners",
-		"tellOwners", "if r.read < s.view.NewestRequest(s.uuid) {",
-		"if false {",
+		"tellOwners", "|| r.read < s.view.NewestRequest(s.uuid) {",
+		"{",
 		"TestHeartbeatBeforeTheRequestsTellsNoOwner",
 	},
 	{
