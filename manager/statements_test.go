@@ -25,19 +25,25 @@ func TestTwoStatementsPerHeartbeat(t *testing.T) {
 	direct, proxy, stop := overheard(t, manager.Serve("settle", idle{}, s), manager.Serve("push", idle{}, runs))
 	heartbeats := heartbeatCounter(t, direct)
 	untilQuiet(t, proxy, heartbeats)
-	var counted int64
-	sent := proxy.Listen(func() {
-		counted = heartbeats(30)
-		ended := whileOthersMove(t, direct)
-		counted += heartbeats(30)
-		ended()
-	})
-	stop()
-	statements := bytes.Count(sent, endOfStatement)
-	// A heartbeat that is under way at either end may be counted on one side only.
-	if got, want := int64(statements), 2*counted; got < want-4 || got > want+4 {
-		t.Fatalf("%d statements in %d heartbeats, want %d, give or take 4", got, counted, want)
+	// Now and then a process writes its statistics and audits the roster, so one time of several has to be quiet.
+	var seen []string
+	for range 10 {
+		var counted int64
+		sent := proxy.Listen(func() {
+			counted = heartbeats(20)
+			ended := whileOthersMove(t, direct)
+			counted += heartbeats(20)
+			ended()
+		})
+		statements := int64(bytes.Count(sent, endOfStatement))
+		// A heartbeat that is under way at either end may be counted on one side only.
+		if statements >= 2*counted-4 && statements <= 2*counted+4 {
+			stop()
+			return
+		}
+		seen = append(seen, fmt.Sprintf("%d in %d", statements, counted))
 	}
+	t.Fatalf("statements in heartbeats: %q, want twice as many, give or take 4", seen)
 }
 
 // untilQuiet waits until both servers have joined, planned, audited, deleted what is old and read their queues, after
