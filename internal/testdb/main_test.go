@@ -15,7 +15,7 @@ func TestMain(m *testing.M) {
 		own(kind)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(DropReused))
 }
 
 // own starts a server, prints its URL and directory, and returns at the end of its input.

@@ -37,7 +37,7 @@ func (deadRows) Delete(context.Context, processor.Queue, []string) error        
 
 // With {{after}}, rows are executed behind ten times the dead rows that a select returns (X2).
 func TestRowsBehindDeadRows(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		var rows []string
 		for i := range 240 {

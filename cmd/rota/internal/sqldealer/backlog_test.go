@@ -26,7 +26,7 @@ func backlogOf(s shop, statement string) (processor.Backlog, error) {
 
 // The statement counts the rows of the queue, and tells the time of the oldest in the types of each database.
 func TestBacklog(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		kinds := map[schema.Dialect][]string{
 			schema.Postgres: {"timestamptz", "timestamp", "date"}, schema.MySQL: {"DATETIME(6)", "TIMESTAMP(3)", "DATE"}, schema.SQLite: {"TEXT", "DATETIME", ""},

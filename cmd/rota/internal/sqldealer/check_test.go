@@ -84,7 +84,7 @@ func pairedExecute(execute string) config.SQLDealer {
 
 // Check refuses what the database does not know, and says where it is in the user's text.
 func TestCheck(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec("CREATE TABLE orders (id INTEGER PRIMARY KEY, state VARCHAR(9) NOT NULL)", "INSERT INTO orders (id, state) VALUES (1, 'NEW')")
 		const at = "tasks.settle.dealer.sql"
@@ -116,7 +116,7 @@ func TestCheck(t *testing.T) {
 
 // A database that does not answer says nothing about the statements.
 func TestCheckWithoutADatabase(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec("CREATE TABLE orders (id INTEGER PRIMARY KEY, state VARCHAR(9) NOT NULL)")
 		d := s.dealer(config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: []string{"id"}})

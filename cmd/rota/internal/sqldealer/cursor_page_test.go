@@ -10,7 +10,7 @@ import (
 
 // A page is refused, with the reason, if a cursor would lose some of its rows.
 func TestPagesThatLoseRows(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec("CREATE TABLE sales (id INTEGER, at INTEGER)", "INSERT INTO sales VALUES (1, 10), (2, 20), (3, 30), (4, 30), (5, 40), (6, NULL)")
 		const order = "SELECT at, id FROM sales WHERE at > {{cursor}} AND {{index}} = 1 ORDER BY at LIMIT {{limit}}"
@@ -42,7 +42,7 @@ func TestPagesThatLoseRows(t *testing.T) {
 
 // What makes the horizon of PostgreSQL's transactions unsafe is refused.
 func TestHorizonErrors(t *testing.T) {
-	s := openShop(t, testdb.URL(t, testdb.Postgres))
+	s := openShop(t, testdb.Reused(t, testdb.Postgres))
 	s.exec("CREATE TABLE sales (id BIGINT, xid xid8 NOT NULL DEFAULT pg_current_xact_id(), number BIGINT DEFAULT 5, total INTEGER)", "INSERT INTO sales (id) VALUES (1)")
 	late := s.begin()
 	defer late.Rollback()

@@ -122,7 +122,7 @@ func TestCursor(t *testing.T) {
 		ExecuteEach: "UPDATE orders SET times = times + 1 WHERE id = {{row.id}}",
 		Key:         []string{"id"}, CursorStart: zero, CommitsInOrder: true,
 	}
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec(orders...)
 		d := s.dealer(reads)
@@ -151,8 +151,8 @@ func TestCursor(t *testing.T) {
 
 // A row that is committed after one with a larger ID is read, in the order of the IDs of the transactions.
 func TestCursorOfTransactions(t *testing.T) {
-	elsewhere := openShop(t, testdb.URL(t, testdb.Postgres)) // another database of the same server
-	s := openShop(t, testdb.URL(t, testdb.Postgres))
+	elsewhere := openShop(t, testdb.Reused(t, testdb.Postgres)) // another database of the same server
+	s := openShop(t, testdb.Reused(t, testdb.Postgres))
 	elsewhere.sell()
 	s.sell()
 	for _, holder := range []shop{s, elsewhere} {
@@ -180,7 +180,7 @@ func TestCursorOfTransactions(t *testing.T) {
 
 // A row that becomes visible within the lag after one with a larger ID is read.
 func TestCursorWithLag(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.sell()
 		r := s.salesReader(lagSales)
@@ -209,7 +209,7 @@ func TestCursorWithLag(t *testing.T) {
 
 // Concurrent writers lose no row to a reader, whatever the order of their commits.
 func TestCursorBesideWriters(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		forms := map[string]config.SQLDealer{"lag": lagSales}
 		switch openShop(t, url).Dialect().Family() {
 		case schema.Postgres:

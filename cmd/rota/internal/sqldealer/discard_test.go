@@ -20,7 +20,7 @@ var discardOrders = config.SQLDealer{
 
 // Discard runs its statement for one row, in a transaction that is fenced.
 func TestDiscard(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec(orders...)
 		d := s.dealer(discardOrders)
@@ -41,7 +41,7 @@ func TestDiscard(t *testing.T) {
 
 // A discard that the database refuses is an error with the name of the statement. {{error}} has a bound.
 func TestDiscardFails(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec(orders...)
 		s.exec("CREATE TABLE dead (id INTEGER PRIMARY KEY, note TEXT)", "INSERT INTO dead VALUES (2, 'is there')")

@@ -25,7 +25,7 @@ var settleOrders = config.SQLDealer{
 }
 
 func TestExecute(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec(orders...)
 		d := s.dealer(settleOrders)
@@ -50,7 +50,7 @@ func TestExecute(t *testing.T) {
 func TestStaleOwnerCommitsNothing(t *testing.T) {
 	each := settleOrders
 	each.Execute, each.ExecuteEach = "", "UPDATE orders SET state = 'SETTLED' WHERE id = {{row.id}}"
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec(orders...)
 		for _, c := range []config.SQLDealer{settleOrders, each} {
@@ -71,7 +71,7 @@ func TestStaleOwnerCommitsNothing(t *testing.T) {
 }
 
 func TestExecuteEach(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec(
 			"CREATE TABLE source (id INTEGER PRIMARY KEY, name VARCHAR(50), price DECIMAL(10,2), times INTEGER)",
@@ -90,7 +90,7 @@ func TestExecuteEach(t *testing.T) {
 }
 
 func TestExecuteEachIsAllOrNothing(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec(orders...)
 		s.exec("CREATE TABLE done (id INTEGER PRIMARY KEY)", "INSERT INTO done VALUES (3)")
@@ -105,7 +105,7 @@ func TestExecuteEachIsAllOrNothing(t *testing.T) {
 
 // Values with quotes and comments reach the database unchanged.
 func TestValuesAreBound(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec("CREATE TABLE seen (queue_id VARCHAR(20), queue_parameter VARCHAR(20), parameter VARCHAR(20), own_sign VARCHAR(20), more VARCHAR(20))",
 			"CREATE TABLE one (id INTEGER)", "INSERT INTO one VALUES (1)")
@@ -121,7 +121,7 @@ func TestValuesAreBound(t *testing.T) {
 // {{run_key}} is the key of the run with any characters, and NULL without a run.
 func TestRunKey(t *testing.T) {
 	const key = `2026-11-21'"\; --`
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec("CREATE TABLE source (id INTEGER PRIMARY KEY, day VARCHAR(50), done VARCHAR(50))",
 			"CREATE TABLE copy (id INTEGER, day VARCHAR(50))")

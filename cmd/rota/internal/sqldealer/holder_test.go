@@ -8,7 +8,7 @@ import (
 
 // FindHolder finds the session whose transaction holds the horizon back: the oldest one that has written.
 func TestFindHolder(t *testing.T) {
-	s := openShop(t, testdb.URL(t, testdb.Postgres))
+	s := openShop(t, testdb.Reused(t, testdb.Postgres))
 	s.sell()
 	d := s.dealer(xidSales)
 	find := func() *Holder {

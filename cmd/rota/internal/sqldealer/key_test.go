@@ -65,7 +65,7 @@ func TestKeyOfTwoColumns(t *testing.T) {
 	batch := "UPDATE stock SET times = times + 1 WHERE (region, id) IN ({{keys}})"
 	each := "UPDATE stock SET times = times + 1 WHERE region = {{row.region}} AND id = {{row.id}}"
 	key, start := []string{"region", "id"}, []string{"!", "0"}
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec(stock...)
 		for name, c := range map[string]config.SQLDealer{
@@ -93,7 +93,7 @@ func TestKeyOfTwoColumns(t *testing.T) {
 
 // The statements find rows by an index on the columns of the key, on each database.
 func TestKeyOfTwoColumnsUsesItsIndex(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec(stock...)
 		for range 10 { // 7,000 rows

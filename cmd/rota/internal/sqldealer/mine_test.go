@@ -43,7 +43,7 @@ func (s shop) events() {
 
 // Each row belongs to one queue, also if its key is negative or NULL (N4). The select, the backlog and the peek agree.
 func TestMine(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.events()
 		hash := s.Dialect().Hash
@@ -109,7 +109,7 @@ func TestMine(t *testing.T) {
 
 // {{mine}} of a column that holds no numbers is refused before the worker starts.
 func TestMineOfATextIsRefused(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.events()
 		for _, column := range []string{"region", "events.Region"} {
@@ -165,7 +165,7 @@ func TestMineIsChecked(t *testing.T) {
 
 // The indexes of docs/choosing.md pass the rows of other queues without a look at them.
 func TestIndexOfMine(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		family := s.Dialect().Family()
 		s.exec("CREATE TABLE events (id BIGINT PRIMARY KEY, customer BIGINT, region VARCHAR(20), sent INTEGER NOT NULL, note VARCHAR(200))")

@@ -29,7 +29,7 @@ func (s shop) withNulls() config.SQLDealer {
 
 // A row whose key has NULL fails, and no other one.
 func TestRowWithoutKey(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		c := s.withNulls()
 		c.Select = "SELECT region, id FROM parcels WHERE done = 0 AND {{index}} < 2 ORDER BY region, id LIMIT {{limit}}"
@@ -74,7 +74,7 @@ func (s shop) selectAll(d *Dealer) []Row {
 
 // A page that ends with such a row is followed by the rows behind it.
 func TestPageThatEndsWithARowWithoutKey(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		d := s.dealer(s.withNulls())
 		for limit := 1; limit < 5; limit++ {
@@ -106,7 +106,7 @@ func TestPageThatEndsWithARowWithoutKey(t *testing.T) {
 // A worker executes the other rows of the queue, and the roster says which rows have no key: of a key of one column, and
 // of several.
 func TestWorkerPassesRowsWithoutKey(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		r := rotatest.Open(t, rotatest.Options{Database: anydb.URL(url)})
 		s := shop{t, r.Center()}
 		composite := s.withNulls()

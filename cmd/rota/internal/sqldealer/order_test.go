@@ -42,7 +42,7 @@ var ordersInOrder = config.SQLDealer{
 
 // The select leaves out the rows of the held keys, and only those, whatever the type of the column is.
 func TestSelectLeavesOutHeldKeys(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		for _, kind := range []string{"BIGINT", "VARCHAR(20)"} {
 			t.Run(kind, func(t *testing.T) {
 				s := openShop(t, url)
@@ -88,7 +88,7 @@ func TestSelectLeavesOutHeldKeys(t *testing.T) {
 
 // A select leaves out exactly the held texts where the database compares without regard to case and trailing spaces.
 func TestHeldTextsAreExact(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec("CREATE TABLE orders (id BIGINT PRIMARY KEY, customer VARCHAR(20), state VARCHAR(9) NOT NULL)",
 			"INSERT INTO orders VALUES (1, 'a', 'NEW'), (2, 'A', 'NEW'), (3, 'a ', 'NEW'), (4, 'ä', 'NEW'), (5, NULL, 'NEW')")
@@ -114,7 +114,7 @@ func TestHeldTextsAreExact(t *testing.T) {
 
 // A dead row holds back the rows of its customer, and no others.
 func TestADeadRowHoldsItsKey(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.createOrders("BIGINT")
 		p, err := engine.New(s.dealer(ordersInOrder).Use(s.DB()), engine.Env{

@@ -27,7 +27,7 @@ func (s shop) peek(d processor.TaskDealer[Row], total int) ([]string, error) {
 
 // X8: Peek names the queues whose select finds a row, whatever the select looks like.
 func TestPeek(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec(orders...) // NEW are 1, 2, 3, 4, 7, 9
 		const condition = " WHERE state = 'NEW' AND {{mine id}} "
@@ -61,7 +61,7 @@ func TestPeek(t *testing.T) {
 
 // X8: Peek names the queues that have rows behind their cursor and below the horizon.
 func TestPeekBehindACursor(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.sell()
 		forms := map[string]config.SQLDealer{"in order": orderedSales, "lag": lagSales}
@@ -98,7 +98,7 @@ func TestPeekBehindACursor(t *testing.T) {
 
 // X8: where the database refuses the statement of Peek, the worker is told when it starts, and the processor selects.
 func TestPeekThatTheDatabaseRefuses(t *testing.T) {
-	s := openShop(t, testdb.URL(t, testdb.Postgres))
+	s := openShop(t, testdb.Reused(t, testdb.Postgres))
 	s.exec(orders...)
 	d := s.dealer(config.SQLDealer{
 		Select: "WITH o AS (UPDATE orders SET times = times + 1 WHERE id = {{index}} RETURNING id) SELECT id FROM o LIMIT {{limit}}",

@@ -85,7 +85,7 @@ func (s placedShop) dealer(database string, c config.SQLDealer) *Dealer {
 
 // All statements run in the data database of the queue, by its kind, and are fenced there.
 func TestDealerInADataDatabase(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openPlaced(t, map[string]string{"orders": url})
 		const orders = "CREATE TABLE orders (id INTEGER PRIMARY KEY, state VARCHAR(9) NOT NULL)"
 		s.exec(orders, "INSERT INTO orders (id, state) VALUES (1, 'NEW')")
@@ -127,7 +127,7 @@ func TestDealerInADataDatabase(t *testing.T) {
 func TestDealerInSeveralDataDatabases(t *testing.T) {
 	urls := map[string]string{"file": testdb.URL(t, testdb.SQLite)}
 	for _, kind := range testdb.Kinds(t) {
-		urls[kind] = testdb.URL(t, kind)
+		urls[kind] = testdb.Reused(t, kind)
 	}
 	s := openPlaced(t, urls)
 	d := s.dealer("file", lagSales)

@@ -49,7 +49,7 @@ var errDown = errors.New("the program is down")
 
 // A program gets all columns of the rows. Those that it has done are marked, and the others fail by name.
 func TestProgram(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec(orders...)
 		p := &fakeProgram{outcome: program.Outcome{"3": errors.New("no such account")}}
@@ -81,7 +81,7 @@ func TestProgram(t *testing.T) {
 
 // A program gets the key of the run whose rows it executes, and its trace.
 func TestProgramRun(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec(orders...)
 		p := &fakeProgram{}
@@ -103,7 +103,7 @@ func TestProgramRun(t *testing.T) {
 
 // Without execute, the program does all the work, and a row that the select returns twice is one item.
 func TestProgramWithoutExecute(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec(orders...)
 		c := settleOrders
@@ -131,7 +131,7 @@ func TestProgramWithoutExecute(t *testing.T) {
 // The fencing statement of a batch changes a row only under the epoch of the batch. A program that says that it is
 // fenced is believed if the fence says so, too.
 func TestProgramFence(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec(orders...)
 		p := &fakeProgram{}

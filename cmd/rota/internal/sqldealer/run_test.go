@@ -46,7 +46,7 @@ func TestEveryDealerGetsEveryFieldOfARun(t *testing.T) {
 			t.Errorf("in Go %s is %q, want %q", f.Name, got, want[f.Name])
 		}
 	}
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec(orders...)
 		s.exec("CREATE TABLE seen (name VARCHAR(100), value VARCHAR(100))", "CREATE TABLE one (id INTEGER)", "INSERT INTO one VALUES (1)")
@@ -90,7 +90,7 @@ func TestEveryDealerGetsEveryFieldOfARun(t *testing.T) {
 
 // The period of a slot selects the rows of that period, whatever type of time the column has.
 func TestSlotSelectsItsPeriod(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		kind := map[schema.Dialect]string{schema.Postgres: "TIMESTAMPTZ", schema.MySQL: "DATETIME(6)", schema.MariaDB: "DATETIME(6)", schema.SQLite: "TEXT"}[s.Dialect()]
 		s.exec("CREATE TABLE events (id INTEGER PRIMARY KEY, happened "+kind+", state VARCHAR(10))",
@@ -122,7 +122,7 @@ func TestSlotSelectsItsPeriod(t *testing.T) {
 // A placeholder has a value on every database before IS NULL, too, where PostgreSQL infers no type of a mark. Where it can
 // infer none otherwise, it says what helps.
 func TestPlaceholderWhoseTypeNothingSays(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec("CREATE TABLE one (id INTEGER)", "INSERT INTO one VALUES (1)")
 		of := selection()
@@ -171,7 +171,7 @@ func TestParamsThatARunLacks(t *testing.T) {
 
 // A dealer whose statements use the slot, or the key of the run, is not slotless.
 func TestSlotless(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		for placeholder, want := range map[string]bool{"slot.date": false, "run_key": false, "params.day": true, "own_sign": true} {
 			d := s.dealerOf(center.ModeRun, config.SQLDealer{

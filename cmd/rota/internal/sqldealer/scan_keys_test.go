@@ -13,7 +13,7 @@ import (
 // While the statistics of PostgreSQL say that no row waits, execute is found that reads what waits for each batch, and
 // not one that finds its rows by their keys.
 func TestExecuteThatDoesNotFindItsRowsByTheirKeys(t *testing.T) {
-	s := openShop(t, testdb.URL(t, testdb.Postgres))
+	s := openShop(t, testdb.Reused(t, testdb.Postgres))
 	s.exec("CREATE TABLE orders (id bigint, part text, tenant int, state text NOT NULL, PRIMARY KEY (id))",
 		fmt.Sprintf(`INSERT INTO orders SELECT n, 'p' || n %% 7, n %% 5, 'SETTLED' FROM generate_series(1, %d) n`, 2*LargeTable),
 		"CREATE TABLE small AS SELECT * FROM orders WHERE id < 10", "CREATE TABLE heap AS SELECT * FROM orders",

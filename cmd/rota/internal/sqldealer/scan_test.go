@@ -32,7 +32,7 @@ func TestTableOf(t *testing.T) {
 
 // A select that scans a large table is found, on each database, until the table has the index.
 func TestFindScan(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec("CREATE TABLE orders (id INTEGER PRIMARY KEY, state VARCHAR(9) NOT NULL)", "CREATE TABLE digits (n INTEGER)",
 			"INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)")
@@ -88,7 +88,7 @@ func TestFindScan(t *testing.T) {
 // On PostgreSQL, the index that the hint names finds the rows of one queue although the number of queues is bound; while
 // many rows wait, an index without the division does not serve the select.
 func TestIndexOfTheDivision(t *testing.T) {
-	s := openShop(t, testdb.URL(t, testdb.Postgres))
+	s := openShop(t, testdb.Reused(t, testdb.Postgres))
 	s.exec("CREATE TABLE orders (id bigint PRIMARY KEY, region text, state text NOT NULL)",
 		fmt.Sprintf(`INSERT INTO orders SELECT n, 'r' || n %% 1000, 'NEW' FROM generate_series(1, %d) n`, 2*LargeTable),
 		fmt.Sprintf(`INSERT INTO orders SELECT n, 'r' || n %% 1000, 'OLD' FROM generate_series(%d, %d) n`, 2*LargeTable+1, 4*LargeTable),
@@ -115,7 +115,7 @@ func TestIndexOfTheDivision(t *testing.T) {
 // A select of MariaDB that reads the rows before its position again is found, until the statement names the index. MySQL
 // reads the range of the primary key.
 func TestFindScanBeforeThePosition(t *testing.T) {
-	s := openShop(t, testdb.URL(t, testdb.MariaDB))
+	s := openShop(t, testdb.Reused(t, testdb.MariaDB))
 	s.exec("CREATE TABLE jobs (id BIGINT PRIMARY KEY, state VARCHAR(9) NOT NULL, INDEX jobs_work (state, id))", "CREATE TABLE digits (n INTEGER)",
 		"INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)",
 		fmt.Sprintf(`INSERT INTO jobs SELECT n, CASE WHEN n < 200 THEN 'OLD' ELSE 'NEW' END FROM

@@ -9,7 +9,7 @@ import (
 )
 
 func TestSelectErrors(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec(orders...)
 		for name, test := range map[string]struct {

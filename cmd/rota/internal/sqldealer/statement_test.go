@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testdb.EveryEngine()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(testdb.DropReused))
 }
 
 var dialects = []schema.Dialect{schema.Postgres, schema.MySQL, schema.SQLite}

@@ -11,7 +11,7 @@ import (
 
 // Rows that belong to no queue, or to two, are counted beside the sum of the queues (N4).
 func TestCountStrays(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.events() // the customers are -7, NULL, 5, -8 and 5
 		for condition, want := range map[string]processor.Strays{

@@ -110,7 +110,7 @@ func typesOf(d schema.Dialect) []typeCase {
 
 // Each column type works as key, position and cursor, exactly, or is refused with its name.
 func TestColumnTypes(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		if s.Dialect() == schema.Postgres {
 			s.exec("CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')")
@@ -172,7 +172,7 @@ func (t typeTable) drain(what string, c config.SQLDealer, refusal string) {
 // The driver of MySQL returns the zero time for the date 0000-00-00. As a key it would find no row, as a value of a row
 // another one would be written.
 func TestZeroDatesAreRefused(t *testing.T) {
-	s := openShop(t, testdb.URL(t, testdb.MySQL))
+	s := openShop(t, testdb.Reused(t, testdb.MySQL))
 	conn, err := s.DB().Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func TestZeroDatesAreRefused(t *testing.T) {
 // A held key leaves out its own rows and no others, whatever the type of the column is: the rows of another key would
 // wait with it.
 func TestHeldKeysOfEachType(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachReused(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		if s.Dialect() == schema.Postgres {
 			s.exec("CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')")
