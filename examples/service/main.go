@@ -38,12 +38,10 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-const queues = 8
-
+// tables has an index for eight queues.
 var tables = `CREATE TABLE IF NOT EXISTS orders (id bigserial PRIMARY KEY, state text NOT NULL DEFAULT 'NEW');
-	CREATE INDEX IF NOT EXISTS orders_work ON orders (state, (` + schema.Postgres.MineIndex("id", queues) + `), id);
-	CREATE TABLE IF NOT EXISTS receipts (order_id bigint PRIMARY KEY, day date NOT NULL DEFAULT now(),
-		exported boolean NOT NULL DEFAULT false)`
+	CREATE INDEX IF NOT EXISTS orders_work ON orders (state, (` + schema.Postgres.MineIndex("id", 8) + `), id);
+	CREATE TABLE IF NOT EXISTS receipts (order_id bigint PRIMARY KEY, day date DEFAULT now(), exported bool DEFAULT false)`
 
 // orders is a step in the life of an order: a dealer that moves orders from one state to the next.
 type orders struct {
@@ -114,9 +112,9 @@ func run(ctx context.Context, log *slog.Logger, url string) error {
 	defer c.Close()
 	labels := map[string]string{"zone": cmp.Or(os.Getenv("ZONE"), "local")}
 	m, mx, err := metrics.NewManager(c, manager.Config{Logger: log, Labels: labels},
-		manager.Serve("settle", settle(db), manager.Settings{Queues: queues, ExecuteNumber: 100}),
-		manager.Serve("receipt", receipt(db), manager.Settings{Queues: queues, ExecuteNumber: 100}),
-		manager.Serve("export", export(db), manager.Settings{Queues: queues, Mode: center.ModeRun}))
+		manager.Serve("settle", settle(db), manager.Settings{Queues: 8, ExecuteNumber: 100}),
+		manager.Serve("receipt", receipt(db), manager.Settings{Queues: 8, ExecuteNumber: 100}),
+		manager.Serve("export", export(db), manager.Settings{Queues: 8, Mode: center.ModeRun}))
 	if err != nil {
 		return err
 	}
@@ -160,12 +158,11 @@ func routes(c *center.Center, db *sql.DB, m *manager.Manager, g prometheus.Gathe
 			http.Error(w, "the day must be like 2026-12-01", http.StatusBadRequest)
 			return
 		}
-		id, _, err := ops.New(c).Runs().Submit(r.Context(), "export", runs.Submission{Key: day})
-		if err != nil {
+		if id, _, err := ops.New(c).Runs().Submit(r.Context(), "export", runs.Submission{Key: day}); err == nil {
+			_, _ = fmt.Fprintln(w, id) // the same run for each request of the day
+		} else {
 			http.Error(w, "the export was not taken", http.StatusInternalServerError)
-			return
 		}
-		_, _ = fmt.Fprintln(w, id) // the same run for each request of the day
 	})
 	mux.Handle("/rota/", http.StripPrefix("/rota", pages))
 	mux.HandleFunc("GET /livez", func(http.ResponseWriter, *http.Request) {})
