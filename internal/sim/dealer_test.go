@@ -34,6 +34,9 @@ const (
 	fateKiller = "ends-its-process-once"
 )
 
+// eachItem says that a step gives the fate to all items that it adds, and not only to the last one.
+const eachItem = "each"
+
 type item struct {
 	id   int64
 	key  int64

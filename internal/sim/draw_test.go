@@ -154,8 +154,10 @@ var optional = []string{
 	"queue_rate_per_second=5", "rate_per_second=20", "count_in_outage=true", "on_dead=PASS", "batch_timeout=5s",
 	"splittable=true", "max_recoveries=2", "failing_after=3", "sleep_time_interval=1s", "drain_timeout=10s",
 	"takes=3s", "stall_after=20s", "peeks", "hinted=true", "hinted=true", "counts", "counts", "balance=LOAD", "require=zone=x",
-	"prefer=zone=y", "spread=zone", "permit_run_start_time=0/20~*~*~*~*~?",
-	"permit_run_end_time=10/20~*~*~*~*~?",
+	"prefer=zone=y", "spread=zone", "permit_run_start_time=0/20~*~*~*~*~?", "permit_run_start_time=startrun:0/20~*~*~*~*~?",
+	"permit_run_end_time=10/20~*~*~*~*~?", "Slotless", "coalesce=true", "queue_max_attempts=1", "sweep_max_repeats=1",
+	"run_timeout=30s", "run_start_timeout=20s", "max_servers_per_host=1", "load_moves_per_hour=1", "item_retry_factor=1",
+	"item_retry_jitter=0.9", "task_parameter=p",
 }
 
 // task draws a task that a worker accepts, and that works in runs with a chance in percent.
@@ -192,6 +194,9 @@ func (d *drawing) task(name string, runs int) taskSpec {
 			words = append(words, "database="+dataName(d.IntN(d.h.data)))
 		}
 		seen := map[string]bool{}
+		if d.kinds["poison"] && d.maybe(40) {
+			words, seen["count_in_outage"] = append(words, "count_in_outage=true"), true
+		}
 		if d.kinds["queues"] && d.maybe(60) {
 			words, seen["splittable"] = append(words, "splittable=true"), true
 		}
@@ -256,6 +261,36 @@ func (d *drawing) attend(at time.Duration, task string) {
 	}
 }
 
+// cycle draws runs that wait for each other: an operator makes each wait for another one, or submits the run of an
+// upstream that waits for one of those that run after it. The last edge is refused.
+func (d *drawing) cycle(at time.Duration) {
+	var names []string
+	for _, t := range d.h.tasks {
+		if slices.Contains(t.words, "mode=RUN") && !slices.Contains(t.words, "other") {
+			names = append(names, t.name)
+		}
+	}
+	if len(names) < 2 {
+		return
+	}
+	d.Shuffle(len(names), func(i, k int) { names[i], names[k] = names[k], names[i] })
+	key := d.one(values["key"]...)
+	if d.maybe(40) {
+		slices.Sort(names) // the first ones have no upstreams
+		d.step(at, "verb", "run_submit", "task="+names[1], "key="+key, "not-before=40s")
+		d.step(at+d.seconds(0, 8), "verb", "run_submit", "task="+names[0], "key="+key, "after="+names[1])
+		return
+	}
+	for _, name := range names {
+		d.step(at, "verb", "run_submit", "task="+name, "key="+key+"c", "not-before=40s")
+	}
+	at += time.Second
+	for i, name := range names {
+		d.step(at, "verb", "run_depend", "run="+name, "upstream="+names[(i+1)%len(names)])
+		at += d.seconds(0, 4)
+	}
+}
+
 // otherQueues draws a change of the queues of a task, and often one that takes it back or replaces it, sooner or later
 // than it is made.
 func (d *drawing) otherQueues(at time.Duration, t taskSpec) {
@@ -267,12 +302,21 @@ func (d *drawing) otherQueues(at time.Duration, t taskSpec) {
 		first, second = d.otherTotals(t, n)
 	default:
 		first = []string{"verb", "task_set", "task=" + t.name, "queues=" + d.one(values["total"]...)}
+		if d.maybe(15) && !t.keepsCursors() {
+			first = []string{"request", t.name, d.one(values["total"]...)}
+		}
 		second = []string{"verb", "task_set", "task=" + t.name, fmt.Sprintf("queues=%d", n)}
 	}
 	d.step(at, first...)
 	if d.maybe(60) {
 		d.step(at+d.seconds(0, 8), second...)
 	}
+}
+
+// keepsCursors reports whether the cursors of the queues are in a data database: another number is refused then.
+func (s taskSpec) keepsCursors() bool {
+	t, err := s.task()
+	return err == nil && t.offers.Cursored && t.settings.Database != ""
 }
 
 // otherNames draws the removal of a named queue, and that somebody adds it again; or the other way round.
@@ -368,7 +412,12 @@ var stepKinds = []stepKind{
 	{"killers", 2, func(d *drawing, at time.Duration) { d.step(at, "start", d.process()) }},
 	{"items", 5, func(d *drawing, at time.Duration) {
 		if t := d.taskSpec(); !slices.Contains(t.words, "mode=RUN") {
-			d.step(at, "items", t.name, fmt.Sprint(1+d.IntN(40)), d.fate(t))
+			words := []string{"items", t.name, fmt.Sprint(1 + d.IntN(40)), d.fate(t)}
+			// More dead items than a page has. Where failures do not count in an outage, so much poison is one.
+			if words[3] == fatePoison && slices.Contains(t.words, "count_in_outage=true") && d.maybe(80) {
+				words = append(words, eachItem)
+			}
+			d.step(at, words...)
 		}
 	}},
 	{"kill", 3, func(d *drawing, at time.Duration) {
@@ -448,11 +497,15 @@ var stepKinds = []stepKind{
 			if d.maybe(50) {
 				words = append(words, "attempts=1")
 			}
+			if d.maybe(25) {
+				words = []string{"submit", t.name, key}
+			}
 			d.step(at, words...)
 			d.attend(at, t.name)
 			at += d.seconds(0, 40)
 		}
 	}},
+	{"cycles", 3, func(d *drawing, at time.Duration) { d.cycle(at) }},
 	{"edits", 2, func(d *drawing, at time.Duration) {
 		t := d.h.tasks[0]
 		d.step(at, "edit", t.name, d.edit)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/condition"
 )
 
 // exercise is what a process or an operator does on a usual day. It begins when everything is at rest, and nothing
@@ -30,6 +32,8 @@ var exercises = []exercise{
 	{"deadline", (*exertion).deadline},
 	{"backfill", (*exertion).backfill},
 	{"cut", (*exertion).cut},
+	{"come back", (*exertion).comeBack},
+	{"refuse", (*exertion).refuse},
 }
 
 // exertion is an exercise under way: for a task, in its environment.
@@ -112,6 +116,14 @@ func (e *exertion) limit() (beat, limit time.Duration, err error) {
 	return beat, 2*beat + long + time.Second/2, nil
 }
 
+// patience is the longest time for which a server of the environment may be silent.
+func (e *exertion) patience() (long time.Duration, err error) {
+	var ms int64
+	err = e.w.oracle.center.DB().QueryRowContext(e.w.t.Context(), `SELECT MAX(judge_dead_interval_ms) FROM schedule_server
+		WHERE own_sign = ?`, signOf(e.task.env)).Scan(&ms)
+	return time.Duration(ms) * time.Millisecond, err
+}
+
 // soon waits until something is so. It must be within the limit.
 func (e *exertion) soon(what string, limit time.Duration, met func() (string, error)) error {
 	e.began = true
@@ -183,6 +195,17 @@ func (t *task) eager() bool {
 // others returns the processes of the environment that run.
 func (e *exertion) others() []*process { return e.w.running(e.task.env) }
 
+// oneOfMany draws one of the processes of the environment, and returns within what the others have its queues. Nil: it is
+// the only one.
+func (e *exertion) oneOfMany() (p *process, limit time.Duration, err error) {
+	all := e.others()
+	if len(all) < 2 {
+		return nil, 0, nil
+	}
+	_, limit, err = e.limit()
+	return all[e.rng.IntN(len(all))], limit, err
+}
+
 // newName returns a name that no process has.
 func (e *exertion) newName() string {
 	if e.task.env != "" {
@@ -224,12 +247,10 @@ func (e *exertion) join() error {
 
 // leave tells a process to leave.
 func (e *exertion) leave() error {
-	_, limit, err := e.limit()
-	all := e.others()
-	if err != nil || len(all) < 2 {
+	p, limit, err := e.oneOfMany()
+	if p == nil || err != nil {
 		return err
 	}
-	p := all[e.rng.IntN(len(all))]
 	p.leave()
 	return e.soon("left", limit+e.w.h.returns+time.Second, func() (string, error) {
 		if p.alive.Load() {
@@ -241,20 +262,16 @@ func (e *exertion) leave() error {
 
 // kill ends a process. Its queues go to the others.
 func (e *exertion) kill() error {
-	_, limit, err := e.limit()
-	all := e.others()
-	if err != nil || len(all) < 2 {
+	p, limit, err := e.oneOfMany()
+	if p == nil || err != nil {
 		return err
 	}
-	var ms int64
-	err = e.w.oracle.center.DB().QueryRowContext(e.w.t.Context(), `SELECT MAX(judge_dead_interval_ms) FROM schedule_server
-		WHERE own_sign = ?`, signOf(e.task.env)).Scan(&ms)
+	patience, err := e.patience()
 	if err != nil {
 		return err
 	}
-	p := all[e.rng.IntN(len(all))]
 	e.w.kill(p)
-	return e.soon("replaced", time.Duration(ms)*3/2*time.Millisecond+limit, func() (string, error) {
+	return e.soon("replaced", patience*3/2+limit, func() (string, error) {
 		var n int
 		err := e.w.oracle.center.DB().QueryRowContext(e.w.t.Context(), `SELECT COUNT(*) FROM schedule_server
 			WHERE own_sign = ? AND name = ?`, signOf(p.env), p.name).Scan(&n)
@@ -310,7 +327,7 @@ func (e *exertion) resize() error {
 // and get none (N1). Then it takes the number back.
 func (e *exertion) withdraw() error {
 	_, limit, err := e.limit()
-	if err != nil || e.task.named() || !e.always() {
+	if err != nil || e.task.named() || !e.always() || e.task.settings.BatchTimeout > 0 { // which ends the call
 		return err
 	}
 	n, err := e.total()
@@ -584,12 +601,10 @@ func (e *exertion) backfill() error {
 // cut cuts a process off, in which calls hang. They have ended when the others may take over: a margin before their
 // patience ends (S5).
 func (e *exertion) cut() error {
-	_, limit, err := e.limit()
-	all := e.others()
-	if err != nil || len(all) < 2 || e.task.writes == "exec" || !e.always() {
+	p, limit, err := e.oneOfMany()
+	if p == nil || err != nil || e.task.writes == "exec" || !e.always() {
 		return err
 	}
-	p := all[e.rng.IntN(len(all))]
 	var beat, patience int64
 	err = e.w.oracle.center.DB().QueryRowContext(e.w.t.Context(), `SELECT MIN(heartbeat_interval_ms), MIN(s.judge_dead_interval_ms)
 		FROM schedule_server s JOIN schedule_task_type t ON t.task_type = s.task_type WHERE s.task_type = ?`, e.task.name).
@@ -616,6 +631,128 @@ func (e *exertion) cut() error {
 	p.link.set(trouble{})
 	e.hang(false)
 	return e.soon("back", time.Duration(patience)*3/2*time.Millisecond+10*time.Second+limit, e.settled)
+}
+
+// comeBack lets a process leave, and another one of its name come in its place: it gets the reserved queues back (P13).
+// Sometimes one of them is pinned to the other zone meanwhile, and goes there.
+func (e *exertion) comeBack() error {
+	p, limit, err := e.oneOfMany()
+	if p == nil || err != nil || e.w.h.returns == 0 {
+		return err
+	}
+	p.leave()
+	err = e.soon("away", limit+time.Second, func() (string, error) {
+		if p.alive.Load() {
+			return p.name + " is still there", nil
+		}
+		return "", nil
+	})
+	if err != nil || len(e.w.broken) > 0 {
+		return err
+	}
+	reserved, err := e.reservedFor(p.name)
+	if err != nil || len(reserved) == 0 {
+		return err
+	}
+	queue, zone := reserved[e.rng.IntN(len(reserved))], zoneOf(p.name)
+	pinned := e.rng.IntN(2) == 0 && slices.ContainsFunc(e.others(), func(p *process) bool {
+		return zoneOf(p.name) != zone && weightOf(p.name) == nil
+	})
+	if pinned {
+		zone = string("yx"[int(p.name[0])%2])
+		if _, err := e.operate("queue_pin", "queue="+queue, "labels=zone="+zone); err != nil {
+			return err
+		}
+	}
+	e.w.start(p.name)
+	return e.soon("back", limit+time.Second, func() (string, error) {
+		if left, err := e.settled(); err != nil || left != "" {
+			return left, err
+		}
+		now, err := e.placed(e.task)
+		for _, q := range reserved {
+			owner := now.servers[now.owners[q]]
+			switch {
+			case pinned && q == queue && owner.zone != zone:
+				return fmt.Sprintf("queue %s is pinned to %s, and its owner is %s", q, zone, owner.name), err
+			case !pinned && owner.name != p.name: // other queues may change places with a pinned one
+				return fmt.Sprintf("queue %s was reserved for %s, and its owner is %s", q, p.name, owner.name), err
+			}
+		}
+		return "", err
+	})
+}
+
+// reservedFor returns the queues of the task that are reserved for a name for some time yet.
+func (e *exertion) reservedFor(name string) (queues []string, err error) {
+	err = e.each(e.w.oracle.center.DB(), `SELECT queue_id, '' FROM schedule_queue WHERE task_type = ? AND reserved_for = ?
+		AND cur_server IS NULL AND julianday(substr(reserved_until, 1, 23)) > julianday(substr(rota_now(), 1, 23)) + 3 / 86400.0
+		ORDER BY 1`, func(queue, _ string) { queues = append(queues, queue) }, e.task.name, name)
+	return queues, err
+}
+
+// refuse writes a setting that the dealer of the task contradicts, as a person does by hand, and lets a process join, or
+// one lose its session. It does not serve the task, somebody is told of it, and the alert is over when the edit is
+// undone (N3, S13).
+func (e *exertion) refuse() error {
+	p, _, err := e.oneOfMany()
+	if p == nil || err != nil {
+		return err
+	}
+	patience, err := e.patience()
+	if err != nil {
+		return err
+	}
+	settings := slices.DeleteFunc(slices.Clone(refused()), taskSpec{e.task.name, e.task.words}.accepts)
+	if open, err := e.refusals(); err != nil || open > 0 || len(settings) == 0 {
+		return err
+	}
+	setting := settings[e.rng.IntN(len(settings))]
+	joins := e.w.process(e.newName()) == nil
+	if loses := setting == "splittable=true"; !loses && !joins { // others go on with the settings that they had
+		return nil
+	} else if loses && e.rng.IntN(2) == 0 {
+		joins = false
+	}
+	if err := e.w.edit([]string{e.task.name, setting}); err != nil {
+		return err
+	}
+	if joins {
+		e.w.start(e.newName())
+	} else {
+		p.link.set(trouble{cut: true})
+		if err := e.watch(2 * patience); err != nil {
+			return err
+		}
+		p.link.set(trouble{})
+	}
+	err = e.soon("told", time.Minute, func() (string, error) {
+		open, err := e.refusals()
+		if open > 0 {
+			return "", err
+		}
+		return "nobody is told that a process does not serve the task", err
+	})
+	if err != nil || len(e.w.broken) > 0 {
+		return err
+	}
+	if err := e.w.undoEdits(); err != nil {
+		return err
+	}
+	return e.soon("over", time.Minute, func() (string, error) {
+		open, err := e.refusals()
+		if open == 0 {
+			return "", err
+		}
+		return "a process counts as refused", err
+	})
+}
+
+// refusals returns how many alerts are open that a process does not serve the task.
+func (e *exertion) refusals() (n int, err error) {
+	err = e.w.oracle.center.DB().QueryRowContext(e.w.t.Context(), `SELECT COUNT(*) FROM schedule_event WHERE task_type = ? AND alert = ?
+		AND open_until > rota_now()`, e.task.name, condition.Refused.Name).Scan(&n)
+	return n, err
 }
 
 // hang lets the calls of the task hang, or go on.

@@ -159,4 +159,5 @@ func add(to *processor.Capabilities, more processor.Capabilities) {
 	to.Ordered = to.Ordered || more.Ordered
 	to.Discarder = to.Discarder || more.Discarder
 	to.SetSelector = to.SetSelector || more.SetSelector
+	to.Slotless = to.Slotless || more.Slotless
 }

@@ -17,7 +17,8 @@ import (
 
 // The rules, by the words with which a broken one is reported:
 //
-//	at once       no item is executed by two processes at the same time (world.enter)
+//	at once       no item is executed by two processes at the same time (world.enter); after a loss of history, under epochs
+//	              that were raised
 //	owned         while a process executes a batch, it owns the queue under the epoch of the batch, until history is lost
 //	              (world.exit)
 //	two owners    an epoch has one owner (recorder_test.go): until the database has lost history, and when the epochs have
@@ -50,6 +51,7 @@ import (
 //	divided       the numbered queues of a task have each item once, and all queues are of one division
 //	waits         no change of the queues waits for ever
 //	wanted        the named queues are those that operators have added and not removed
+//	reserved      a queue that is reserved for a server that is away goes to nobody (recorder_test.go)
 //	placed        the queues obey a rule that an operator has set at rest (place_test.go)
 //	soon          what is usual takes seconds, when nothing disturbs it (exercise_test.go)
 //	prompt        a server that has requested a queue selects it at once when it gets the queue
@@ -59,10 +61,11 @@ import (
 //	rate          a process begins no more items of a queue than its rate allows
 //	once          a condition has one open alert
 //	acked         no open run is acknowledged
+//	cycle         no open run waits for itself, directly or through others
 //	orphans       no row is left of a run or a server that is gone
 //
 // "at once", "owned", "two owners", "epoch", "floor", "expired", "by itself", "loss", "passed", "born", "shared",
-// "divided", "free", "rate", "once" and "acked" hold at each moment, the others at the end.
+// "divided", "free", "rate", "once", "acked", "cycle" and "reserved" hold at each moment, the others at the end.
 
 // oracle remembers what it has seen.
 type oracle struct {
@@ -90,7 +93,7 @@ func (o *oracle) sample() error {
 	}
 	for _, check := range []func() error{
 		o.w.recorder.read, o.sampleLoss, o.sampleCursors, o.sampleRuns, o.sampleShares, o.sampleQueues,
-		o.sampleFree, o.sampleAlerts,
+		o.sampleFree, o.sampleAlerts, o.sampleCycles,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -205,6 +208,16 @@ func (o *oracle) sampleAlerts() error {
 		GROUP BY 1, queue_id, from_server, to_server, subject HAVING COUNT(*) > 1`, func(alert, n string) {
 		o.w.breaks("once: %s has %s events, and one episode", alert, n)
 	}, condition.RunFailed.Name, condition.Killer.Name)
+}
+
+// sampleCycles checks that no open run waits for itself (R22).
+func (o *oracle) sampleCycles() error {
+	return o.each(o.w.oracle.center.DB(), `WITH RECURSIVE edge AS (SELECT d.run_id AS run, d.upstream_run_id AS upstream
+			FROM schedule_run_dep d JOIN schedule_run r ON r.run_id = d.run_id AND r.finished_at IS NULL),
+		way AS (SELECT run, upstream FROM edge UNION SELECT w.run, e.upstream FROM way w JOIN edge e ON e.run = w.upstream)
+		SELECT run, '' FROM way WHERE run = upstream`, func(run, _ string) {
+		o.w.breaks("cycle: run %s waits for itself", run)
+	})
 }
 
 // changesRuns reports whether a step pauses, cancels or acknowledges runs, and makes none.
@@ -388,7 +401,8 @@ func (o *oracle) lift() error {
 			return err
 		}
 		add(t.env, "task_resume", "task="+t.name)
-		add(t.env, "task_set", "task="+t.name, "max_queues_per_server=0", "max_servers=0", "max_in_flight=0", "rate_per_second=0",
+		add(t.env, "task_set", "task="+t.name, "max_queues_per_server=0", "max_servers=0", "max_servers_per_host=0",
+			"max_in_flight=0", "rate_per_second=0",
 			"require=", "prefer=", "spread=")
 		err = o.each(o.w.oracle.center.DB(), `SELECT task_type, queue_id FROM schedule_assignment WHERE pin <> '' AND task_type = ?`,
 			func(task, queue string) { add(t.env, "queue_unpin", "task="+task, "queue="+queue) }, t.name)
@@ -475,6 +489,12 @@ func (o *oracle) unrest() (list []string, err error) {
 	list = append(list, uneven...)
 	err = o.each(db, `SELECT run_id, state FROM schedule_run WHERE finished_at IS NULL`, func(id, state string) {
 		say("open: run %s is %s", id, state)
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = o.each(db, `SELECT task_type, run_key FROM schedule_submission`, func(task, key string) {
+		say("open: the submission of run %s of %s waits", key, task)
 	})
 	if err != nil {
 		return nil, err

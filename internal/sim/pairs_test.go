@@ -40,7 +40,7 @@ func (h *history) features() []string {
 			name, _, _ := strings.Cut(s.words[2], "=")
 			has["link "+name] = true
 		case "items":
-			has["item "+s.words[len(s.words)-1]] = true
+			has["item "+s.words[3]] = true
 		case "clock":
 			if d, err := time.ParseDuration(s.words[1]); err == nil && d.Abs() > time.Hour {
 				has["clock, by days"] = true
@@ -91,7 +91,7 @@ func allFeatures() []string {
 		"Keyed", "Paged", "Ordered", "Discarder", "Cursored", "SetSelector", "intx", "exec", "fence", "plain", "mode=RUN", "every", "after",
 		"database", "two databases", "named queues",
 		"returns", "retention", "judge_dead_interval", "start", "kill", "leave", "stop", "link delay", "link lose", "link reply", "link abort",
-		"link cut", "clock", "clock, by days", "restore", "out", "down", "edit", "others", "other",
+		"link cut", "clock", "clock, by days", "restore", "out", "down", "edit", "request", "submit", "others", "other",
 		"retention of others", "item " + fateOnce, "item " + fatePoison, "item " + fateKiller,
 	}
 	for _, word := range optional {

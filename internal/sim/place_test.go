@@ -22,8 +22,8 @@ type placed struct {
 }
 
 type server struct {
-	zone, state string
-	weight      int64
+	name, zone, state string
+	weight            int64
 }
 
 var placings = []placing{
@@ -98,7 +98,7 @@ func (o *oracle) placed(t *task) (p placed, err error) {
 	err = o.each(db, `SELECT uuid, name || ' ' || weight || ' ' || state FROM schedule_server WHERE task_type = ?`,
 		func(uuid, text string) {
 			words := strings.Fields(text)
-			p.servers[uuid] = server{zoneOf(words[0]), words[2], number(words[1])}
+			p.servers[uuid] = server{words[0], zoneOf(words[0]), words[2], number(words[1])}
 		}, t.name)
 	o.w.mu.Lock()
 	defer o.w.mu.Unlock()

@@ -11,6 +11,17 @@ import (
 var recordTables = []string{
 	`CREATE TABLE sim_grant (id INTEGER PRIMARY KEY, queue TEXT, env TEXT, was TEXT, before INTEGER, server TEXT,
 		epoch INTEGER, floor INTEGER, asked INTEGER, at TEXT)`,
+	`CREATE TABLE sim_reserved (id INTEGER PRIMARY KEY, queue TEXT, said TEXT)`,
+	// An absent server has no row, and its queue goes to nobody (P13). A reservation is an hour at most.
+	`CREATE TRIGGER sim_reserves AFTER UPDATE OF cur_server ON schedule_queue
+	WHEN OLD.cur_server IS NULL AND NEW.cur_server IS NOT NULL AND OLD.reserved_for IS NOT NULL
+		AND julianday(substr(OLD.reserved_until, 1, 23)) - julianday(substr(rota_now(), 1, 23)) BETWEEN 0.1 / 86400 AND 1 / 24.0
+		AND NOT EXISTS (SELECT 1 FROM schedule_server s WHERE s.task_type = OLD.task_type AND s.own_sign = OLD.own_sign
+			AND s.name = OLD.reserved_for)
+	BEGIN
+		INSERT INTO sim_reserved (queue, said) VALUES (NEW.task_type || ' ' || NEW.queue_id,
+			'is reserved for ' || OLD.reserved_for || ' until ' || OLD.reserved_until || ', and given to ' || NEW.cur_server);
+	END`,
 	grantTrigger("INSERT", "NULL", "-1", "0", "TRUE"),
 	grantTrigger("UPDATE", "OLD.cur_server", "OLD.epoch", "COALESCE(OLD.req_server = NEW.cur_server, 0)",
 		"NEW.epoch <> OLD.epoch OR NEW.cur_server IS NOT OLD.cur_server"),
@@ -71,6 +82,14 @@ func (r *recorder) read() error {
 	}, r.grants)
 	if err != nil {
 		return err
+	}
+	if !r.w.h.has("clock") { // a plan may have read the clock before it was set
+		err := eachRow(r.w.t.Context(), db, `SELECT queue, said FROM sim_reserved`, func(queue, said string) {
+			r.w.breaks("reserved: queue %s %s", queue, said)
+		})
+		if err != nil {
+			return err
+		}
 	}
 	return eachRow(r.w.t.Context(), db, `SELECT id, heard || ',' || at || ',' || patience || ',' || server
 		FROM sim_expiry WHERE id > ? ORDER BY id`, func(id, text string) {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/runs"
 )
 
 // take takes a step. An error is one of the text, not of the roster.
@@ -57,6 +59,10 @@ func (w *world) take(s step) error {
 		return w.addItems(args)
 	case "edit":
 		return w.edit(args)
+	case "request":
+		return w.request(args)
+	case "submit":
+		return w.submit(args)
 	case "verb":
 		if loses, err := w.losesCursors(args); loses || err != nil {
 			return err
@@ -164,6 +170,41 @@ func (w *world) edit(args []string) error {
 	return write(value)
 }
 
+// request requests another number of queues of a task by hand: no version rises, so the owners learn of it from an audit.
+func (w *world) request(args []string) error {
+	if len(args) < 2 {
+		return fmt.Errorf("request %v: it needs a task and a number", args)
+	}
+	total, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	_, err = w.oracle.center.DB().ExecContext(w.t.Context(), `UPDATE schedule_task_running SET queue_changes = ?
+		WHERE task_type = ? AND queue_changes IS NULL
+			AND EXISTS (SELECT 1 FROM schedule_queue q WHERE q.task_type = schedule_task_running.task_type)`,
+		fmt.Sprintf(`{"all": %d}`, total), args[0])
+	return err
+}
+
+// submit submits a run of a task under a key, in a transaction of the caller.
+func (w *world) submit(args []string) error {
+	t := w.taskNamed(args[0])
+	if t == nil || len(args) < 2 {
+		return fmt.Errorf("submit %v: it needs a task and a key", args)
+	}
+	tx, err := w.pool("").BeginTx(w.t.Context(), nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	id, existed, err := w.ops[t.env].Runs().SubmitTx(w.t.Context(), tx, t.name, runs.Submission{Key: args[1]})
+	w.note("submit: run %s, existed: %t, %v", id, existed, err)
+	if err != nil {
+		return nil // such as a task that no process has defined yet
+	}
+	return tx.Commit()
+}
+
 // undoEdits takes the edits back, the last one first.
 func (w *world) undoEdits() error {
 	w.mu.Lock()
@@ -220,7 +261,7 @@ func (w *world) done() (ids map[string]bool, err error) {
 	return ids, nil
 }
 
-// addItems adds items to a task: their number, and the fate of the last one.
+// addItems adds items to a task: their number, and the fate of the last one, or of each.
 func (w *world) addItems(args []string) error {
 	t := w.taskNamed(args[0])
 	n, err := strconv.Atoi(args[1])
@@ -241,7 +282,7 @@ func (w *world) addItems(args []string) error {
 		err = w.inTx(w.pool(name), func(exec func(string, ...any) error) (err error) {
 			for id := last + 1; id <= last+int64(n) && err == nil; id++ {
 				fateOf := fateFine
-				if id == last+int64(n) {
+				if id == last+int64(n) || slices.Contains(args, eachItem) {
 					fateOf = fate
 				}
 				if t.databaseOf(id) == name {

@@ -157,7 +157,8 @@ func (w *world) isHung(t *task) bool {
 
 // enter notes the begin of a call. No other process may execute one of its items: each trusts that it owns the queue.
 // A process that stands still, or has been killed, is not executing. A careless call whose context has ended trusts
-// nothing any more. Where somebody has drained a server by force, it and the next owner may work the same items.
+// nothing any more. Where somebody has drained a server by force, it and the next owner may work the same items, and so
+// may an owner that the database has lost, until it learns of that with a heartbeat.
 func (w *world) enter(ctx context.Context, p *process, t *task, b center.Batch, items []item) *call {
 	c := &call{ctx: ctx, p: p, task: t, batch: b}
 	for _, i := range items {
@@ -169,7 +170,8 @@ func (w *world) enter(ctx context.Context, p *process, t *task, b center.Batch, 
 		if other.task != t || other.p == p || !other.p.alive.Load() || other.batch.Run != b.Run || other.p.link.isStopped() {
 			continue
 		}
-		if t.writes == "exec" && other.ctx.Err() != nil || w.forced[b.Server] || w.forced[other.batch.Server] {
+		if t.writes == "exec" && other.ctx.Err() != nil || w.forced[b.Server] || w.forced[other.batch.Server] ||
+			w.isOfLostHistory(b) || w.isOfLostHistory(other.batch) {
 			continue
 		}
 		for _, id := range c.items {
@@ -182,6 +184,12 @@ func (w *world) enter(ctx context.Context, p *process, t *task, b center.Batch, 
 	w.calls[c], w.begun[t.name] = true, w.begun[t.name]+1
 	w.paceLocked(c)
 	return c
+}
+
+// isOfLostHistory reports whether a batch may be of an owner that the database has lost: after a loss, all epochs rise by
+// more than a million (H8).
+func (w *world) isOfLostHistory(b center.Batch) bool {
+	return !w.lossAt.IsZero() && b.Queue.Epoch < 1_000_000
 }
 
 // paceWindow is the time within which paceLocked counts items.
