@@ -664,29 +664,42 @@ func (e *exertion) comeBack() error {
 			return err
 		}
 	}
+	if err := e.watch(2 * time.Second); err != nil { // nobody gets the queues
+		return err
+	}
+	granted := e.w.recorder.grants
 	e.w.start(p.name)
 	return e.soon("back", limit+time.Second, func() (string, error) {
 		if left, err := e.settled(); err != nil || left != "" {
 			return left, err
 		}
+		if pinned { // other queues may change places with it
+			return "", e.neverIn(queue, zone, granted)
+		}
 		now, err := e.placed(e.task)
 		for _, q := range reserved {
-			owner := now.servers[now.owners[q]]
-			switch {
-			case pinned && q == queue && owner.zone != zone:
-				return fmt.Sprintf("queue %s is pinned to %s, and its owner is %s", q, zone, owner.name), err
-			case !pinned && owner.name != p.name: // other queues may change places with a pinned one
-				return fmt.Sprintf("queue %s was reserved for %s, and its owner is %s", q, p.name, owner.name), err
+			if owner := now.servers[now.owners[q]].name; owner != p.name {
+				return fmt.Sprintf("queue %s was reserved for %s, and its owner is %s", q, p.name, owner), err
 			}
 		}
 		return "", err
 	})
 }
 
+// neverIn checks that a queue was given to servers of one zone only, after a row of sim_grant.
+func (e *exertion) neverIn(queue, zone string, after int64) error {
+	return e.each(e.w.oracle.center.DB(), `SELECT name, queue FROM sim_grant JOIN schedule_server ON uuid = server
+		WHERE id > ? AND queue = ?`, func(owner, queue string) {
+		if zoneOf(owner) != zone {
+			e.w.breaks("placed: queue %s is pinned to %s, and was given to %s", queue, zone, owner)
+		}
+	}, after, fmt.Sprint(e.task.name, " ", queue, " of ", signOf(e.task.env)))
+}
+
 // reservedFor returns the queues of the task that are reserved for a name for some time yet.
 func (e *exertion) reservedFor(name string) (queues []string, err error) {
 	err = e.each(e.w.oracle.center.DB(), `SELECT queue_id, '' FROM schedule_queue WHERE task_type = ? AND reserved_for = ?
-		AND cur_server IS NULL AND julianday(substr(reserved_until, 1, 23)) > julianday(substr(rota_now(), 1, 23)) + 3 / 86400.0
+		AND cur_server IS NULL AND julianday(substr(reserved_until, 1, 23)) > julianday(substr(rota_now(), 1, 23)) + 5 / 86400.0
 		ORDER BY 1`, func(queue, _ string) { queues = append(queues, queue) }, e.task.name, name)
 	return queues, err
 }
