@@ -253,6 +253,17 @@ func accepted(t *task) bool {
 	}) == nil
 }
 
+// mayApply reports whether a process that starts may write its settings again, whatever an operator has done: no settings
+// would be refused, because another number of queues would lose cursors or because a trigger has the name of a task. The
+// oracle does not know of named queues that a process adds.
+func (d *drawing) mayApply() bool {
+	return !slices.ContainsFunc(d.verbs, func(v *verbs.Verb) bool { return v.Name == "trigger apply" }) &&
+		!slices.ContainsFunc(d.h.tasks, func(t taskSpec) bool {
+			_, numbered := t.queues()
+			return !numbered || t.keepsCursors()
+		})
+}
+
 // attend draws what an operator does to the newest run of a task, step by step.
 func (d *drawing) attend(at time.Duration, task string) {
 	for range d.IntN(5) {
@@ -424,7 +435,11 @@ var stepKinds = []stepKind{
 		p := d.process()
 		d.step(at, "kill", p)
 		if d.maybe(70) {
-			d.step(at+d.seconds(0, 20), "start", p)
+			again := []string{"start", p}
+			if d.maybe(30) && d.mayApply() {
+				again = append(again, applies)
+			}
+			d.step(at+d.seconds(0, 20), again...)
 		}
 	}},
 	{"leave", 2, func(d *drawing, at time.Duration) {

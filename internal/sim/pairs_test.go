@@ -41,6 +41,11 @@ func (h *history) features() []string {
 			has["link "+name] = true
 		case "items":
 			has["item "+s.words[3]] = true
+		case "start":
+			has[verb] = true
+			if slices.Contains(s.words, applies) {
+				has["start, with settings"] = true
+			}
 		case "clock":
 			if d, err := time.ParseDuration(s.words[1]); err == nil && d.Abs() > time.Hour {
 				has["clock, by days"] = true
@@ -90,7 +95,7 @@ func allFeatures() []string {
 	list := []string{
 		"Keyed", "Paged", "Ordered", "Discarder", "Cursored", "SetSelector", "intx", "exec", "fence", "plain", "mode=RUN", "every", "after",
 		"database", "two databases", "named queues",
-		"returns", "retention", "judge_dead_interval", "start", "kill", "leave", "stop", "link delay", "link lose", "link reply", "link abort",
+		"returns", "retention", "judge_dead_interval", "start", "start, with settings", "kill", "leave", "stop", "link delay", "link lose", "link reply", "link abort",
 		"link cut", "clock", "clock, by days", "restore", "out", "down", "edit", "request", "submit", "others", "other",
 		"retention of others", "item " + fateOnce, "item " + fatePoison, "item " + fateKiller,
 	}

@@ -171,6 +171,16 @@ func (r *recorder) when(text string, latest bool) (moment time.Time, known bool)
 // set notes that the clock of the database was set.
 func (r *recorder) set(ahead time.Duration) { r.times = append(r.times, clockTime{time.Now(), ahead}) }
 
+// wasSetBack reports whether the clock of the database was set back.
+func (r *recorder) wasSetBack() bool {
+	for i, t := range r.times[1:] {
+		if t.ahead < r.times[i].ahead {
+			return true
+		}
+	}
+	return false
+}
+
 // backup notes what the processes have sent when the database was copied.
 func (r *recorder) backup() {
 	for _, p := range r.w.all {

@@ -26,7 +26,7 @@ func (w *world) take(s step) error {
 	switch verb {
 	case "start":
 		if p == nil { // a process of this name may still run
-			w.start(args[0])
+			w.start(args[0], args[1:]...)
 		}
 		return nil
 	case "kill", "stop", "go", "leave", "link":

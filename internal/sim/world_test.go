@@ -50,6 +50,7 @@ type process struct {
 	center  *center.Center
 	stop    context.CancelFunc
 	done    chan struct{} // closed when Run has returned
+	applies bool          // it writes its settings when it starts
 	err     error
 	alive   atomic.Bool
 	leaving atomic.Bool
@@ -263,11 +264,15 @@ func (w *world) ownerOf(c *call) (owner string, err error) {
 	return owner, err
 }
 
+// applies says that a process that starts writes the settings of its program into the rows of its tasks.
+const applies = "applies"
+
 // start starts a process.
-func (w *world) start(name string) {
+func (w *world) start(name string, how ...string) {
 	w.links++
 	ctx, cancel := context.WithCancel(w.t.Context())
 	p := &process{w: w, name: name, env: envOf(name), link: newLink(w.h.seed*1000 + w.links), stop: cancel, done: make(chan struct{})}
+	p.applies = slices.Contains(how, applies)
 	p.alive.Store(true)
 	w.all = append(w.all, p)
 	go func() {
@@ -300,6 +305,7 @@ func (p *process) run(ctx context.Context) (err error) {
 	m, err := manager.New(p.center, manager.Config{
 		Grace: time.Second, NoHints: true, Logger: slog.New(logHandler{p}), Name: p.name, ReturnWithin: p.w.h.returns,
 		Retention: retention, Labels: map[string]string{"zone": zoneOf(p.name)}, Weight: weightOf(p.name),
+		ApplySettings: p.applies,
 	}, tasks...)
 	if err != nil {
 		return err
