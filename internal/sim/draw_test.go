@@ -149,7 +149,7 @@ var dealers = []string{
 
 // optional are settings that a task may have, besides the ones of each task, which make failures short.
 var optional = []string{
-	"thread_number=1", "thread_number=3", "fetch_number=5", "fetch_number=20", "execute_number=3", "execute_number=10",
+	"thread_number=1", "thread_number=3", "fetch_number=1", "fetch_number=5", "fetch_number=20", "execute_number=3", "execute_number=10",
 	"processor_type=NOTSLEEP", "max_in_flight=4", "max_queues_per_server=3", "max_servers=2", "queue_max_in_flight=1",
 	"queue_rate_per_second=5", "rate_per_second=20", "count_in_outage=true", "on_dead=PASS", "batch_timeout=5s",
 	"splittable=true", "max_recoveries=2", "failing_after=3", "sleep_time_interval=1s", "drain_timeout=10s",

@@ -311,17 +311,38 @@ func (e *exertion) resize() error {
 		return err
 	}
 	n, err := e.total()
-	if err := e.busy(); err != nil {
+	if err := errors.Join(err, e.busy()); err != nil {
 		return err
 	}
-	if err != nil {
-		return err
+	if e.rng.IntN(3) == 0 && !e.spec().keepsCursors() {
+		return e.byHand(n%6+1, limit)
 	}
 	if done, err := e.operate("task_set", fmt.Sprintf("queues=%d", n%6+1)); err != nil || !done {
 		return err
 	}
 	return e.soon("divided", limit, e.settled)
 }
+
+// byHand requests another number of queues by hand. The first owner that looks, with an audit, tells all of them (N1).
+func (e *exertion) byHand(n int, limit time.Duration) error {
+	if err := e.w.request([]string{e.task.name, fmt.Sprint(n)}); err != nil {
+		return err
+	}
+	err := e.soon("given up", 35*time.Second+limit, func() (string, error) {
+		left, err := e.settled()
+		if left == "" || strings.Contains(left, "no owner") {
+			return "", err
+		}
+		return left, err
+	})
+	if err != nil || len(e.w.broken) > 0 {
+		return err
+	}
+	return e.soon("divided", limit, e.settled)
+}
+
+// spec returns the task as the text has it.
+func (e *exertion) spec() taskSpec { return taskSpec{e.task.name, e.task.words} }
 
 // withdraw requests another number of queues, or a merge, while a call of one queue hangs: the others have no owner soon,
 // and get none (N1). Then it takes the number back.
@@ -431,10 +452,7 @@ func (e *exertion) split() error {
 		return err
 	}
 	n, err := e.total()
-	if err := e.busy(); err != nil {
-		return err
-	}
-	if err != nil {
+	if err := errors.Join(err, e.busy()); err != nil {
 		return err
 	}
 	for _, change := range [][]string{
@@ -637,7 +655,11 @@ func (e *exertion) cut() error {
 // Sometimes one of them is pinned to the other zone meanwhile, and goes there.
 func (e *exertion) comeBack() error {
 	p, limit, err := e.oneOfMany()
-	if p == nil || err != nil || e.w.h.returns == 0 {
+	if p == nil || err != nil || e.w.h.returns < 15*time.Second {
+		return err
+	}
+	before, err := e.placed(e.task)
+	if err != nil {
 		return err
 	}
 	p.leave()
@@ -651,8 +673,16 @@ func (e *exertion) comeBack() error {
 		return err
 	}
 	reserved, err := e.reservedFor(p.name)
-	if err != nil || len(reserved) == 0 {
+	if err != nil || len(e.others()) == 0 {
 		return err
+	}
+	for queue, owner := range before.owners {
+		if before.servers[owner].name == p.name && !slices.Contains(reserved, queue) {
+			e.w.breaks("reserved: %s has left queue %s of %s, and it is not reserved", p.name, queue, e.task.name)
+		}
+	}
+	if len(reserved) == 0 || len(e.w.broken) > 0 {
+		return nil
 	}
 	queue, zone := reserved[e.rng.IntN(len(reserved))], zoneOf(p.name)
 	pinned := e.rng.IntN(2) == 0 && slices.ContainsFunc(e.others(), func(p *process) bool {
@@ -716,7 +746,7 @@ func (e *exertion) refuse() error {
 	if err != nil {
 		return err
 	}
-	settings := slices.DeleteFunc(slices.Clone(refused()), taskSpec{e.task.name, e.task.words}.accepts)
+	settings := slices.DeleteFunc(slices.Clone(refused()), e.spec().accepts)
 	if open, err := e.refusals(); err != nil || open > 0 || len(settings) == 0 {
 		return err
 	}

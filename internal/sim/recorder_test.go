@@ -12,12 +12,12 @@ var recordTables = []string{
 	`CREATE TABLE sim_grant (id INTEGER PRIMARY KEY, queue TEXT, env TEXT, was TEXT, before INTEGER, server TEXT,
 		epoch INTEGER, floor INTEGER, asked INTEGER, at TEXT)`,
 	`CREATE TABLE sim_reserved (id INTEGER PRIMARY KEY, queue TEXT, said TEXT)`,
-	// An absent server has no row, and its queue goes to nobody (P13). A reservation is an hour at most.
+	// The queue of a server that is away, or is about to be, goes to nobody (P13). A reservation is an hour at most.
 	`CREATE TRIGGER sim_reserves AFTER UPDATE OF cur_server ON schedule_queue
 	WHEN OLD.cur_server IS NULL AND NEW.cur_server IS NOT NULL AND OLD.reserved_for IS NOT NULL
 		AND julianday(substr(OLD.reserved_until, 1, 23)) - julianday(substr(rota_now(), 1, 23)) BETWEEN 0.1 / 86400 AND 1 / 24.0
 		AND NOT EXISTS (SELECT 1 FROM schedule_server s WHERE s.task_type = OLD.task_type AND s.own_sign = OLD.own_sign
-			AND s.name = OLD.reserved_for)
+			AND s.name = OLD.reserved_for AND s.state <> 'LEAVING')
 	BEGIN
 		INSERT INTO sim_reserved (queue, said) VALUES (NEW.task_type || ' ' || NEW.queue_id,
 			'is reserved for ' || OLD.reserved_for || ' until ' || OLD.reserved_until || ', and given to ' || NEW.cur_server);
