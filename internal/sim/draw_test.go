@@ -39,6 +39,7 @@ func draw(seed uint64) *history {
 	if d.maybe(30) {
 		d.h.retention = d.seconds(5, 60)
 	}
+	d.h.hints = d.maybe(30)
 	if d.maybe(20) {
 		d.h.others = 1 + d.IntN(2)
 		if d.maybe(50) {
@@ -424,8 +425,10 @@ var stepKinds = []stepKind{
 	{"items", 5, func(d *drawing, at time.Duration) {
 		if t := d.taskSpec(); !slices.Contains(t.words, "mode=RUN") {
 			words := []string{"items", t.name, fmt.Sprint(1 + d.IntN(40)), d.fate(t)}
-			// More dead items than a page has. Where failures do not count in an outage, so much poison is one.
-			if words[3] == fatePoison && slices.Contains(t.words, "count_in_outage=true") && d.maybe(80) {
+			// More dead items than a page has. Where failures do not count in an outage, so much poison is one; and it
+			// would hold all order keys.
+			if words[3] == fatePoison && slices.Contains(t.words, "count_in_outage=true") &&
+				!slices.Contains(t.words, "Ordered") && d.maybe(80) {
 				words = append(words, eachItem)
 			}
 			d.step(at, words...)

@@ -18,6 +18,7 @@ import (
 //	data 1                                    data databases, d0 and so on
 //	returns 15s                               for how long a process that leaves keeps its queues for its name
 //	retention 20s                             for how long the database keeps history
+//	hints yes                                 processes look for hints of items
 //	others 1 5s                               processes m and so on, of another environment, and their retention
 //	task t0 Keyed Ordered intx queues=4 ...   what the dealer offers, how it writes, and the settings, with ~ for a space;
 //	                                          other: it is one of the other environment; queues=[east,north]: names
@@ -28,6 +29,7 @@ type history struct {
 	data      int
 	returns   time.Duration
 	retention time.Duration
+	hints     bool
 	others    int
 	forgets   time.Duration // the retention of the others
 	tasks     []taskSpec
@@ -58,6 +60,9 @@ func (h *history) String() string {
 	}
 	if h.retention > 0 {
 		fmt.Fprintf(&b, "retention %s\n", h.retention)
+	}
+	if h.hints {
+		fmt.Fprintf(&b, "hints yes\n")
 	}
 	if h.others > 0 {
 		fmt.Fprintf(&b, "others %d %s\n", h.others, h.forgets)
@@ -103,6 +108,8 @@ func (h *history) add(words []string) (err error) {
 		h.returns, err = time.ParseDuration(words[1])
 	case "retention":
 		h.retention, err = time.ParseDuration(words[1])
+	case "hints":
+		h.hints = words[1] == "yes"
 	case "others":
 		if h.others, err = strconv.Atoi(words[1]); err == nil && len(words) > 2 {
 			h.forgets, err = time.ParseDuration(words[2])

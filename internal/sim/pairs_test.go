@@ -21,6 +21,9 @@ func (h *history) features() []string {
 	if h.retention > 0 {
 		has["retention"] = true
 	}
+	if h.hints {
+		has["hints"] = true
+	}
 	if h.others > 0 {
 		has["others"] = true
 	}
@@ -95,7 +98,7 @@ func allFeatures() []string {
 	list := []string{
 		"Keyed", "Paged", "Ordered", "Discarder", "Cursored", "SetSelector", "intx", "exec", "fence", "plain", "mode=RUN", "every", "after",
 		"database", "two databases", "named queues",
-		"returns", "retention", "judge_dead_interval", "start", "start, with settings", "kill", "leave", "stop", "link delay", "link lose", "link reply", "link abort",
+		"returns", "retention", "hints", "judge_dead_interval", "start", "start, with settings", "kill", "leave", "stop", "link delay", "link lose", "link reply", "link abort",
 		"link cut", "clock", "clock, by days", "restore", "out", "down", "edit", "request", "submit", "others", "other",
 		"retention of others", "item " + fateOnce, "item " + fatePoison, "item " + fateKiller,
 	}

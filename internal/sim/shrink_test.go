@@ -37,7 +37,7 @@ func (h *history) shorter() (list []*history) {
 	without := func(drop func(*history)) {
 		c := &history{
 			seed: h.seed, processes: h.processes, data: h.data, returns: h.returns, retention: h.retention,
-			others: h.others, forgets: h.forgets,
+			hints: h.hints, others: h.others, forgets: h.forgets,
 			tasks: slices.Clone(h.tasks), steps: slices.Clone(h.steps),
 		}
 		drop(c)
@@ -70,6 +70,9 @@ func (h *history) shorter() (list []*history) {
 	}
 	if h.retention > 0 {
 		without(func(c *history) { c.retention = 0 })
+	}
+	if h.hints {
+		without(func(c *history) { c.hints = false })
 	}
 	for i, t := range h.tasks {
 		for k, word := range t.words {

@@ -303,7 +303,7 @@ func (p *process) run(ctx context.Context) (err error) {
 		retention = p.w.h.forgets
 	}
 	m, err := manager.New(p.center, manager.Config{
-		Grace: time.Second, NoHints: true, Logger: slog.New(logHandler{p}), Name: p.name, ReturnWithin: p.w.h.returns,
+		Grace: time.Second, NoHints: !p.w.h.hints, Logger: slog.New(logHandler{p}), Name: p.name, ReturnWithin: p.w.h.returns,
 		Retention: retention, Labels: map[string]string{"zone": zoneOf(p.name)}, Weight: weightOf(p.name),
 		ApplySettings: p.applies,
 	}, tasks...)
