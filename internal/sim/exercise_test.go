@@ -703,27 +703,27 @@ func (e *exertion) comeBack() error {
 		if left, err := e.settled(); err != nil || left != "" {
 			return left, err
 		}
-		if pinned { // other queues may change places with it
-			return "", e.neverIn(queue, zone, granted)
-		}
-		now, err := e.placed(e.task)
 		for _, q := range reserved {
-			if owner := now.servers[now.owners[q]].name; owner != p.name {
-				return fmt.Sprintf("queue %s was reserved for %s, and its owner is %s", q, p.name, owner), err
+			owners, err := e.ownersOf(q, granted)
+			switch {
+			case err != nil || len(owners) == 0:
+				return fmt.Sprintf("queue %s has no owner", q), err
+			case pinned && q == queue && slices.ContainsFunc(owners, func(name string) bool { return zoneOf(name) != zone }):
+				e.w.breaks("placed: queue %s of %s is pinned to %s, and was given to %s", q, e.task.name, zone, owners)
+			case !(pinned && q == queue) && owners[0] != p.name: // from where it may go on
+				e.w.breaks("reserved: queue %s of %s is reserved for %s, and was given to %s", q, e.task.name, p.name, owners)
 			}
 		}
-		return "", err
+		return "", nil
 	})
 }
 
-// neverIn checks that a queue was given to servers of one zone only, after a row of sim_grant.
-func (e *exertion) neverIn(queue, zone string, after int64) error {
-	return e.each(e.w.oracle.center.DB(), `SELECT name, queue FROM sim_grant JOIN schedule_server ON uuid = server
-		WHERE id > ? AND queue = ?`, func(owner, queue string) {
-		if zoneOf(owner) != zone {
-			e.w.breaks("placed: queue %s is pinned to %s, and was given to %s", queue, zone, owner)
-		}
-	}, after, fmt.Sprint(e.task.name, " ", queue, " of ", signOf(e.task.env)))
+// ownersOf returns the names of the servers to which a queue was given after a row of sim_grant.
+func (e *exertion) ownersOf(queue string, after int64) (names []string, err error) {
+	err = e.each(e.w.oracle.center.DB(), `SELECT name, queue FROM sim_grant JOIN schedule_server ON uuid = server
+		WHERE id > ? AND queue = ? ORDER BY id`, func(name, _ string) { names = append(names, name) },
+		after, fmt.Sprint(e.task.name, " ", queue, " of ", signOf(e.task.env)))
+	return names, err
 }
 
 // reservedFor returns the queues of the task that are reserved for a name for some time yet.
