@@ -699,7 +699,7 @@ func (e *exertion) comeBack() error {
 	}
 	granted := e.w.recorder.grants
 	e.w.start(p.name)
-	return e.soon("back", limit+time.Second, func() (string, error) {
+	err = e.soon("back", limit+time.Second, func() (string, error) {
 		if left, err := e.settled(); err != nil || left != "" {
 			return left, err
 		}
@@ -716,6 +716,13 @@ func (e *exertion) comeBack() error {
 		}
 		return "", nil
 	})
+	if err != nil || !pinned || len(e.w.broken) > 0 {
+		return err
+	}
+	if _, err := e.operate("queue_unpin", "queue="+queue); err != nil { // the zone may lose its last process
+		return err
+	}
+	return e.soon("unpinned", limit, e.settled)
 }
 
 // ownersOf returns the names of the servers to which a queue was given after a row of sim_grant.
