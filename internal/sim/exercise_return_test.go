@@ -38,8 +38,9 @@ func (e *exertion) comeBack() error {
 			e.w.breaks("reserved: %s has left queue %s of %s, and it is not reserved", p.name, queue, e.task.name)
 		}
 	}
-	if len(reserved) == 0 || len(e.w.broken) > 0 {
-		return nil
+	if len(reserved) == 0 || len(e.w.broken) > 0 { // queues of other tasks may be
+		e.w.start(p.name)
+		return e.soon("back", limit+time.Second, e.settled)
 	}
 	queue, zone := reserved[e.rng.IntN(len(reserved))], zoneOf(p.name)
 	pinned := e.rng.IntN(2) == 0 && slices.ContainsFunc(e.others(), func(p *process) bool {
@@ -102,7 +103,7 @@ func (e *exertion) reservedFor(name string) (queues []string, err error) {
 // one lose its session. It does not serve the task, somebody is told of it, and the alert is over when the edit is
 // undone (N3, S13).
 func (e *exertion) refuse() error {
-	p, _, err := e.oneOfMany()
+	p, limit, err := e.oneOfMany()
 	if p == nil || err != nil {
 		return err
 	}
@@ -146,13 +147,17 @@ func (e *exertion) refuse() error {
 	if err := e.w.undoEdits(); err != nil {
 		return err
 	}
-	return e.soon("over", time.Minute, func() (string, error) {
+	err = e.soon("over", time.Minute, func() (string, error) {
 		open, err := e.refusals()
 		if open == 0 {
 			return "", err
 		}
 		return "a process counts as refused", err
 	})
+	if err != nil || len(e.w.broken) > 0 {
+		return err
+	}
+	return e.soon("settled", patience+limit, e.settled)
 }
 
 // refusals returns how many alerts are open that a process does not serve the task.
