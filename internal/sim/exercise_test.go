@@ -323,6 +323,9 @@ func (e *exertion) resize() error {
 
 // byHand requests another number of queues by hand. The first owner that looks, with an audit, tells all of them (N1).
 func (e *exertion) byHand(n int, limit time.Duration) error {
+	if err := e.watch(limit); err != nil { // an owner that still reads another change would see this one, and tell nobody
+		return err
+	}
 	if err := e.w.request([]string{e.task.name, fmt.Sprint(n)}); err != nil {
 		return err
 	}
