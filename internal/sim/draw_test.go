@@ -282,7 +282,7 @@ func (d *drawing) cycle(at time.Duration) {
 			names = append(names, t.name)
 		}
 	}
-	if len(names) < 2 {
+	if len(names) < 2 || d.kinds["clock"] { // set back by months, it would put off a run that begins in 40 s
 		return
 	}
 	d.Shuffle(len(names), func(i, k int) { names[i], names[k] = names[k], names[i] })
