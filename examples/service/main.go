@@ -82,8 +82,8 @@ func export(db *sql.DB) exports {
 
 // Select returns the next receipts of the day in one queue. The run ends when no queue has any.
 func (e exports) Select(ctx context.Context, s processor.Selection) ([]int64, error) {
-	return center.Column[int64](ctx, e.db, `SELECT order_id FROM receipts WHERE day = CAST($1 AS date) AND NOT exported
-		AND `+schema.Postgres.Mine("order_id", 2)+` ORDER BY order_id LIMIT $4`, s.Queue.Run.Key, s.Total, s.Queue.Index, s.Limit)
+	return center.Column[int64](ctx, e.db, `SELECT order_id FROM receipts WHERE day = CAST($1 AS date) AND NOT exported AND `+
+		schema.Postgres.Mine("order_id", 2)+` ORDER BY order_id LIMIT $4`, s.Queue.Run.Key, s.Total, s.Queue.Index, s.Limit)
 }
 
 func main() {
