@@ -227,7 +227,7 @@ func (d *dealer) meet(i item) error {
 	switch {
 	case i.fate == fatePoison, i.fate == fateOnce && tried == 1:
 		return fmt.Errorf("item %d fails", i.id)
-	case i.fate == fateKiller && tried == 1:
+	case i.fate == fateKiller && tried == 1 && !d.p.w.calm.Load():
 		d.p.w.kill(d.p)
 		return errKilled
 	}

@@ -43,8 +43,9 @@ type exertion struct {
 	began bool // something was done: the exercise was possible
 }
 
-// exercise plays some exercises, for tasks of the history.
+// exercise plays some exercises, for tasks of the history. The run of one may meet an item that waits to end its process.
 func (o *oracle) exercise() error {
+	o.w.calm.Store(true)
 	rng, left := rand.New(rand.NewPCG(o.w.h.seed, 4)), 4
 	for _, n := range rng.Perm(len(exercises)) {
 		x := exercises[n]

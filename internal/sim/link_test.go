@@ -390,6 +390,9 @@ func (c *conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, erro
 		return err
 	})
 	if err != nil {
+		if c.tx != nil && !c.lost { // the context has ended meanwhile: nobody would end the transaction
+			c.lose()
+		}
 		return nil, err
 	}
 	return tx{c}, nil

@@ -72,6 +72,7 @@ type world struct {
 	began    time.Time
 	undone   map[string]bool // items whose effects the database has lost, as "task id"
 	wanted   map[string]bool // named queues that operators want, as "task queue"
+	calm     atomic.Bool     // no item ends its process any more
 
 	mu       sync.Mutex
 	rng      *rand.Rand
