@@ -648,9 +648,21 @@ func (e *exertion) cut() error {
 		}
 	}
 	e.w.mu.Unlock()
+	var healed string
+	db := e.w.oracle.center.DB()
+	if err := db.QueryRowContext(e.w.t.Context(), `SELECT rota_now()`).Scan(&healed); err != nil {
+		return err
+	}
 	p.link.set(trouble{})
 	e.hang(false)
-	return e.soon("back", time.Duration(patience)*3/2*time.Millisecond+10*time.Second+limit, e.settled)
+	return e.soon("back", time.Duration(patience)*3/2*time.Millisecond+10*time.Second+limit, func() (string, error) {
+		left, err := e.settled()
+		if err == nil && left == "" { // it may not have noticed yet that it is back
+			err = e.each(db, `SELECT task_type, name FROM schedule_server WHERE name = ? AND own_sign = ? AND heartbeat_time <= ?`,
+				func(task, name string) { left = fmt.Sprint(name, " has sent no heartbeat for ", task) }, p.name, signOf(e.task.env), healed)
+		}
+		return left, err
+	})
 }
 
 // hang lets the calls of the task hang, or go on.
