@@ -278,8 +278,8 @@ func (s *session) tellOwners(r heartbeatReply) {
 }
 
 // reconcile brings processor and roster in line. With reread it reads the rows again first, even if they are fresh. If
-// they have new requests, a heartbeat follows at once, because the owners wait for it (H4), whatever made the server read
-// its rows: a heartbeat, a poll, a hint or its own plan.
+// they have new requests, a heartbeat follows at once, because the owners wait for it (H4), whatever made the server
+// read its rows: a heartbeat, a poll, a hint or its own plan.
 func (s *session) reconcile(ctx context.Context, reread bool) {
 	if reread {
 		s.view.invalidate()

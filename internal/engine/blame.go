@@ -145,8 +145,8 @@ func (b *batch) failItems(named []processor.ItemError) {
 	}
 }
 
-// alertUnrecorded sends an alert about failed items that the store has not recorded for half a minute, and that are only
-// in memory. A store that is away for longer has the lease expire, and is told of by that.
+// alertUnrecorded sends an alert about failed items that the store has not recorded for half a minute, and that are
+// only in memory. A store that is away for longer has the lease expire, and is told of by that.
 func (b *batch) alertUnrecorded(updates []update, err error) {
 	g := b.grant
 	old := func(u update) bool { return time.Since(u.unsavedSince) >= failingFor }

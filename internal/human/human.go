@@ -36,7 +36,8 @@ func Alternatives(values []string) string {
 func Unknown(what, name string, known []string) string {
 	letters := func(name string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name)) }
 	near, least := "", max(1, len(name)/3)+1
-	for _, k := range slices.Sorted(slices.Values(known)) {
+	known = slices.Sorted(slices.Values(known))
+	for _, k := range known {
 		if d := distance(letters(name), letters(k)); d < least {
 			near, least = k, d
 		}
@@ -44,7 +45,7 @@ func Unknown(what, name string, known []string) string {
 	if near != "" {
 		return fmt.Sprintf("unknown %s; did you mean %s?", what, near)
 	}
-	return fmt.Sprintf("unknown %s; the known %ss are %s", what, what, strings.Join(slices.Sorted(slices.Values(known)), ", "))
+	return fmt.Sprintf("unknown %s; the known %ss are %s", what, what, strings.Join(known, ", "))
 }
 
 // distance returns how many letters one text must gain, lose or exchange to become the other (Levenshtein).

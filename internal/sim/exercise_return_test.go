@@ -68,7 +68,7 @@ func (e *exertion) comeBack() error {
 				return fmt.Sprintf("queue %s has no owner", q), err
 			case pinned && q == queue && slices.ContainsFunc(owners, func(name string) bool { return zoneOf(name) != zone }):
 				e.w.breaks("placed: queue %s of %s is pinned to %s, and was given to %s", q, e.task.name, zone, owners)
-			case !(pinned && q == queue) && owners[0] != p.name: // from where it may go on
+			case (!pinned || q != queue) && owners[0] != p.name: // from where it may go on
 				e.w.breaks("reserved: queue %s of %s is reserved for %s, and was given to %s", q, e.task.name, p.name, owners)
 			}
 		}
