@@ -18,10 +18,10 @@ func (o RebalanceOptions) ended(s ServerRow) bool {
 // server's process ended. The last one usually finds nothing left: a heartbeat may arrive between read and write (L3).
 const endedReads = 3
 
-// The pauses between the attempts of an Ending. Each is eight times the one before.
+// The pauses between the attempts of an Ending. Each is four times the one before.
 const (
 	firstEndedPause = 20 * time.Millisecond
-	busyEndedPause  = 160 * time.Millisecond // after it, the next attempt waits for the lock row
+	busyEndedPause  = 80 * time.Millisecond // after it, the next attempt waits for the lock row
 	lastEndedPause  = 1280 * time.Millisecond
 )
 
@@ -32,8 +32,8 @@ const (
 // has the lock row, the others only look again later whether it is done. In the end they wait in the line.
 //
 // The database may not have noticed yet that the process's connections are gone: their fenced transactions hold the
-// rows of their queues, which the plan skips (L5). So the process that has expired the servers plans three times more
-// in one and a half seconds. From then on it is a plan that is due, as after any other that skipped rows.
+// rows of their queues, which the plan skips (L5). So the process that has expired the servers plans four times more
+// within two seconds. From then on it is a plan that is due, as after any other that skipped rows.
 //
 // The caller waits between two attempts, because it may have work of its own: the first plan may have given it queues.
 // The zero value is an Ending before its first attempt.
@@ -66,7 +66,7 @@ func (e *Ending) Attempt(ctx context.Context, p Planner, locks []string) (
 		*e = Ending{skipped: true}
 	}
 	if done.Busy || e.skipped && len(done.Skipped) > 0 && e.pause < lastEndedPause {
-		e.pause = max(firstEndedPause, 8*e.pause)
+		e.pause = max(firstEndedPause, 4*e.pause)
 		return done, e.pause, nil
 	}
 	return done, 0, nil
