@@ -31,8 +31,9 @@ func Alternatives(values []string) string {
 	return strings.Join(values[:last], ", ") + " or " + values[last]
 }
 
-// Unknown says that a name is none of the known ones, of which there is at least one. It names the one that it may have
-// meant, or else all of them: "unknown key; did you mean queues?". What the names are has its plural with an s.
+// Unknown says that there is no such name, and which known one the writer may have meant: "unknown key; did you mean
+// queues?". If none is like it, Unknown lists them all. what is a noun whose plural ends with s. There must be a known
+// name.
 func Unknown(what, name string, known []string) string {
 	letters := func(name string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name)) }
 	near, least := "", max(1, len(name)/3)+1

@@ -273,8 +273,8 @@ func (d *drawing) attend(at time.Duration, task string) {
 	}
 }
 
-// cycle draws runs that wait for each other: an operator makes each wait for another one, or submits the run of an
-// upstream that waits for one of those that run after it. The last edge is refused.
+// cycle draws runs that would wait for each other. An operator lets each run wait for another one, or submits a run of
+// an upstream that is to wait for a run of its dependant. The roster refuses the edge that closes the circle.
 func (d *drawing) cycle(at time.Duration) {
 	var names []string
 	for _, t := range d.h.tasks {
