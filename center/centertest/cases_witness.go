@@ -163,7 +163,7 @@ func testEndingAttempts(t *testing.T, c *center.Center) {
 	_, err = stray.ExecContext(t.Context(), fmt.Sprintf(
 		"UPDATE schedule_task_running SET version = version + 1 WHERE task_type = '%s'", r.task))
 	r.must(err)
-	for _, want := range []time.Duration{20 * time.Millisecond, 160 * time.Millisecond} {
+	for _, want := range []time.Duration{20 * time.Millisecond, 80 * time.Millisecond} {
 		if done, again := attempt(); !done.Busy || again != want {
 			t.Errorf("while the lock row is busy: %+v, again after %s; want a pause of %s", done, again, want)
 		}
@@ -171,7 +171,7 @@ func testEndingAttempts(t *testing.T, c *center.Center) {
 	r.must(stray.Rollback())
 
 	tx := r.fence("A", "1")
-	for i, want := range []time.Duration{20 * time.Millisecond, 160 * time.Millisecond, 1280 * time.Millisecond, 0} {
+	for i, want := range []time.Duration{20 * time.Millisecond, 80 * time.Millisecond, 320 * time.Millisecond, 1280 * time.Millisecond, 0} {
 		done, again := attempt()
 		if first := i == 0; (len(done.Silences) == 1) != first || len(done.Skipped) != 1 || again != want {
 			t.Errorf("attempt %d with a row that is held: %+v, again after %s; want a pause of %s", i, done, again, want)
