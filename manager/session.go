@@ -250,7 +250,8 @@ func (s *session) look(ctx context.Context) {
 	s.alerter.looked()
 }
 
-// lookAtOnce reads the rows because a hint says that they have changed (X9).
+// lookAtOnce reads the rows because a hint says that they have changed, or because hints arrive again (X9). Owners that
+// could not be told before are told after the next heartbeat (H4).
 func (s *session) lookAtOnce(ctx context.Context) {
 	for _, p := range s.parts {
 		if p.told != nil {
@@ -258,6 +259,9 @@ func (s *session) lookAtOnce(ctx context.Context) {
 		}
 	}
 	s.reconcile(ctx, true)
+	if s.view.hasNewRequests() {
+		s.heartbeater.soon()
+	}
 }
 
 // tellOwners tells the owners of the queues that this server requests, once for each request, that a heartbeat has
