@@ -97,9 +97,13 @@ var freshSeconds = strconv.Itoa(int(FreshBacklog.Seconds()))
 // task type, and returns ErrUnknownTask if there is none. It sends one statement. Package doctor
 // says what is wrong with them.
 func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error) {
-	var w sqldb.Where
-	w.Equal("task_type", taskType)
-	args := append(slices.Repeat([]any{t.c.ownSign}, 6), w.Args...)
+	// Each part asks for the task type by itself: MySQL and SQLite would first add up those of all others.
+	var named, ofItem sqldb.Where
+	named.Equal("task_type", taskType)
+	ofItem.Equal("i.task_type", taskType)
+	sign := []any{t.c.ownSign}
+	both := append(sign, named.Args...)
+	args := slices.Concat(sign, named.Args, both, sign, both, both, both)
 	type row struct {
 		TaskRecord
 		Changes roster.Changes `db:"queue_changes"`
@@ -115,8 +119,8 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 			q.fresh_backlog_items, q.fresh_backlog_queues, q.fresh_backlog_age_s, f.retry_items, f.dead_items, f.held_keys,
 			(SELECT MAX(u.run_id) FROM schedule_run u
 				WHERE u.task_type = n.task_type AND u.own_sign = ? AND u.state = 'RUNNING') AS run_id
-		FROM (SELECT task_type FROM schedule_task_type
-			UNION SELECT task_type FROM schedule_task_running WHERE own_sign = ? AND queue_total > 0) n
+		FROM (SELECT task_type FROM schedule_task_type WHERE 1 = 1`+named.Text+`
+			UNION SELECT task_type FROM schedule_task_running WHERE own_sign = ? AND queue_total > 0`+named.Text+`) n
 		LEFT JOIN schedule_task_type t ON t.task_type = n.task_type
 		LEFT JOIN schedule_task_running r ON r.task_type = n.task_type AND r.own_sign = ?
 		LEFT JOIN (SELECT task_type, COUNT(*) AS servers,
@@ -126,7 +130,7 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 				`+sqldb.SumOf("in_hand")+` AS in_hand, 
 				MIN(CASE WHEN in_hand > 0 THEN oldest_in_hand_since END) AS oldest_in_hand_since,
 				`+sqldb.SumOf("success_count")+` AS success_count, `+sqldb.SumOf("failure_count")+` AS failure_count
-			FROM schedule_server WHERE own_sign = ? GROUP BY task_type) s ON s.task_type = n.task_type
+			FROM schedule_server WHERE own_sign = ?`+named.Text+` GROUP BY task_type) s ON s.task_type = n.task_type
 		LEFT JOIN (SELECT task_type,
 				SUM(CASE WHEN status = 'HELD' THEN queues END) AS held,
 				SUM(CASE WHEN status = 'MOVING' THEN queues END) AS moving,
@@ -144,15 +148,15 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 					SUM(CASE WHEN backlog_age_s <= `+freshSeconds+` THEN backlog_items END) AS fresh_items,
 					COUNT(CASE WHEN backlog_age_s <= `+freshSeconds+` THEN 1 END) AS fresh,
 					MAX(CASE WHEN backlog_age_s <= `+freshSeconds+` THEN backlog_age_s END) AS fresh_age
-				FROM schedule_assignment WHERE own_sign = ? GROUP BY task_type, status) a
+				FROM schedule_assignment WHERE own_sign = ?`+named.Text+` GROUP BY task_type, status) a
 			GROUP BY task_type) q ON q.task_type = n.task_type
 		LEFT JOIN (SELECT i.task_type, COUNT(CASE WHEN i.state = 'RETRY' THEN 1 END) AS retry_items,
 				COUNT(CASE WHEN i.state = 'DEAD' THEN 1 END) AS dead_items,
 				COUNT(DISTINCT CASE WHEN i.order_key <> '' AND (i.state <> 'DEAD' OR COALESCE(s.on_dead, '') <> 'PASS')
 					THEN i.order_key END) AS held_keys
 			FROM schedule_failed_item i LEFT JOIN schedule_task_type s ON s.task_type = i.task_type
-			WHERE i.own_sign = ? GROUP BY i.task_type) f ON f.task_type = n.task_type
-		) x WHERE 1 = 1`+w.Text+` ORDER BY task_type`, args...)
+			WHERE i.own_sign = ?`+ofItem.Text+` GROUP BY i.task_type) f ON f.task_type = n.task_type
+		) x ORDER BY task_type`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the task types: %w", err)
 	}
