@@ -56,7 +56,7 @@ quick: ## run the same on SQLite alone, in about two minutes on two cores
 	ROTA_TEST_DATABASES=sqlite go test -short $(OVERLAP) ./...
 
 # The packages whose goroutines share memory. What they share is the same on each database.
-race: ## run the short tests of the library on SQLite under the race detector, in about four minutes on two cores
+race: ## run the short tests of the library on SQLite under the race detector, in about three minutes on two cores
 	ROTA_TEST_DATABASES=sqlite go test -race $(PLAIN) -short $(OVERLAP) -timeout 60m ./center ./console ./manager/... ./ops/... ./processor \
 		./runs ./internal/engine ./internal/roster ./internal/sqldb ./internal/witness ./cmd/rota/internal/...
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -18,6 +19,7 @@ func TestMain(m *testing.M) {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
+	racetest.Defer(t)
 	const parts = 3
 	for _, kind := range testdb.Kinds(t) {
 		for part := range parts {
@@ -45,6 +47,7 @@ func TestLoneSweep(t *testing.T) {
 // One bad row stops no server except its own, also where nothing refuses the row (S13).
 func TestConformanceWithoutConstraints(t *testing.T) {
 	t.Parallel()
+	racetest.Defer(t)
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		centertest.RunUnconstrained(t, url)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/internal/failures"
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/ops/verbs"
@@ -22,6 +23,7 @@ import (
 // with the texts of users in them.
 func TestButtonsNeedTheRight(t *testing.T) {
 	t.Parallel()
+	racetest.Defer(t)
 	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: allowed})
 	s.must(s.center.Roster().Operator("test").AddQueue(t.Context(), "regions", evil, evil))
 	failed := s.failedRun()
@@ -242,6 +244,7 @@ func TestTriggerPreviewIsBounded(t *testing.T) {
 // All failed items that match are changed in several requests, each of which says how far it is.
 func TestManyItemsGoOnRequestByRequest(t *testing.T) {
 	t.Parallel()
+	racetest.Defer(t)
 	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: allowed})
 	const many = 12_000
 	items := make([]failures.Item, many)

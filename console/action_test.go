@@ -13,6 +13,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/internal/failures"
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
@@ -289,6 +290,7 @@ func (s *site) fingerprint() string {
 // other methods.
 func TestChangesNeedTheirRight(t *testing.T) {
 	t.Parallel()
+	racetest.Defer(t)
 	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: allowed})
 	readOnly, err := console.Handler(s.center, console.Options{Access: allowed, ReadOnly: true})
 	s.must(err)

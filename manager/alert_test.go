@@ -10,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/ops/doctor"
@@ -150,6 +151,7 @@ func (greedy) Select(_ context.Context, s processor.Selection) ([]int, error) {
 // S16: a server tells only once that a select ignores its limit. The doctor knows it an hour later, and a process that
 // has started meanwhile raises no other alert.
 func TestConditionThatIsToldOnceLasts(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		alerts := new(alertLog)
 		s := manager.Settings{Queues: 1, SleepTimeInterval: time.Minute, HeartbeatInterval: 10 * time.Second, JudgeDeadInterval: time.Minute}

@@ -191,6 +191,7 @@ func TestTrendBeginsAnewWithOtherSettings(t *testing.T) {
 
 // Counts take 1 % of the time, however many queues there are.
 func TestBacklogCostsOnePercent(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		d := &backlogDealer{takes: 50 * time.Millisecond, items: 1}
 		cl.counts(d, new(alertLog))
@@ -203,6 +204,7 @@ func TestBacklogCostsOnePercent(t *testing.T) {
 
 // Several workers together count no more than one that owns all queues.
 func TestBacklogCostsOnePercentTogether(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		var all []*backlogDealer
 		for range 4 {

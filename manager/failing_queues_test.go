@@ -205,6 +205,7 @@ func TestFailingQueueSurvivesItsOwner(t *testing.T) {
 
 // X7: a queue does not fail while its permit window is closed.
 func TestQueueOutOfItsWindowIsNotFailing(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		s := tenantSettings()
 		s.PermitRunStartTime, s.PermitRunEndTime, s.TimeZone = "0 0 * * * ?", "0 30 * * * ?", "UTC"

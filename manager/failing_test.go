@@ -153,6 +153,7 @@ func TestOutageOfTheDatabaseIsNoFailingDealer(t *testing.T) {
 // S16: a second outage within the hour raises an alert of its own, also in a process that has started meanwhile. The
 // server whose first failure comes late takes part in the outage of the other one.
 func TestSecondOutageWithinTheHourRaisesAnAlert(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		alerts, f, late := new(alertLog), new(failer), new(failer)
 		s := manager.Settings{Queues: 4, SleepTimeInterval: time.Second, ItemRetryMax: 5 * time.Second}
@@ -185,6 +186,7 @@ func TestSecondOutageWithinTheHourRaisesAnAlert(t *testing.T) {
 
 // S16: an outage is one episode although all processes are replaced while it lasts, and the next one is another.
 func TestNewProcessKnowsTheOutage(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		alerts, f := new(alertLog), new(failer)
 		s := manager.Settings{Queues: 4, SleepTimeInterval: time.Second, ItemRetryMax: 5 * time.Second}

@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"github.com/dutyrota/rota/internal/racetest"
 	"testing"
 	"time"
 )
@@ -9,6 +10,7 @@ import (
 // epochs once. The queues are worked again within a few heartbeats, because each process takes its former session,
 // whose row has come back, out of the roster. One alert tells of it, also while it is not acknowledged.
 func TestRestoredBackup(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		a, b := cl.start("a", nil, fast), cl.start("b", nil, fast)
 		time.Sleep(20 * time.Second)
@@ -76,6 +78,7 @@ func TestRestoredBackup(t *testing.T) {
 
 // H7 N3: a server that has given up a part of a queue, so that it merges, is a witness if that is lost.
 func TestLostMergeHasAWitness(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		s := fast
 		s.Queues, s.Splittable, s.DrainTimeout = 2, true, time.Hour

@@ -82,6 +82,7 @@ func (cl *cluster) wantOwner(queue, uuid string) {
 // P9: after an expiry, another server gets the queue whose call still hangs, and the server that joins anew gets its share
 // of the others. It may get the queue when the call has ended.
 func TestHungCallMovesItsQueue(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		b, a := &hangs{queue: -1}, &hangs{queue: 1}
 		workers := []*worker{b.runs(cl), a.runs(cl)}
@@ -121,6 +122,7 @@ func TestHungCallMovesItsQueue(t *testing.T) {
 
 // P9: without another server the queue has no owner until the call has ended.
 func TestHungCallOfTheOnlyServer(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		a := &hangs{queue: 1}
 		w := a.runs(cl)

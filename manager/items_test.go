@@ -160,6 +160,7 @@ func (m *mortal) wantEachOnce(cl *cluster) {
 
 // X6: a dead item is not executed again when another number of queues gives it another queue.
 func TestDeadItemsStayDeadAfterARepartition(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		m := &mortal{executed: map[int]int{}, queueOf: func(item, total int) string { return strconv.Itoa(item % total) }}
 		cl.serveAlerted(new(alertLog), m, manager.Settings{Queues: 1})
@@ -205,6 +206,7 @@ func TestDeadItemsStayDeadAfterARemoval(t *testing.T) {
 
 // The records of dead items go after ItemRetention. Until then they stay.
 func TestItemRetention(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		m := &mortal{executed: map[int]int{}, queueOf: func(int, int) string { return "0" }}
 		w, err := manager.New(cl.c, manager.Config{Grace: time.Second, ItemRetention: 30 * time.Minute}, manager.Serve("settle", m, manager.Settings{Queues: 1}))

@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"github.com/dutyrota/rota/internal/racetest"
 	"regexp"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 // A server that cannot join for ten minutes logs one line a minute, with the number of failures, and not one line per
 // attempt.
 func TestFailedRegistrationsAreLoggedOncePerMinute(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		a := cl.start("a", nil, fast)
 		time.Sleep(5 * time.Second)

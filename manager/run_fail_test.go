@@ -80,6 +80,7 @@ func TestRunSucceedsAfterTheCure(t *testing.T) {
 // Items that died in mode CONTINUOUS fail each run, although nothing would fail any more, until an operator tries them
 // again. A rerun directly after that need not wait for a heartbeat: each sweep reads the failed items when it begins.
 func TestItemsThatDiedBeforeModeRunFailRuns(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		c := &curable{keyed: keyed{store{items: map[int]bool{}}}}
 		c.put(8)

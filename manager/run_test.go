@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
@@ -240,6 +241,7 @@ func TestRunWaitsForItsUpstream(t *testing.T) {
 
 // X4: in mode RUN a server claims only some of its queues at a time, and still uses the rate of all its queues.
 func TestRunUsesTheWholeRate(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		s := &store{}
 		set := inRuns
@@ -257,6 +259,7 @@ func TestRunUsesTheWholeRate(t *testing.T) {
 
 // X4: two servers share the rate of a run.
 func TestRunSharesTheRate(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		s := &store{}
 		set := inRuns
@@ -302,6 +305,7 @@ func TestExecuteSeesItsRun(t *testing.T) {
 
 // A run whose time has not come costs no tick each second, and begins when it has.
 func TestRunThatWaitsForItsTime(t *testing.T) {
+	racetest.Defer(t)
 	inBubble(t, func(cl *cluster) {
 		d := &store{items: map[int]bool{}}
 		d.put(1)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/engine"
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -213,6 +214,7 @@ func TestAKeyThatWasLeftOutIsHeldBehindThePage(t *testing.T) {
 // To the database x and X are equal. A select that has left out x has not seen items of X either, which nobody knows to
 // be held. They are not passed by (X10).
 func TestKeysThatTheDatabaseTakesForEqual(t *testing.T) {
+	racetest.Defer(t)
 	for after := time.Second; after < 3*time.Minute; after += time.Second {
 		bubble(t, func(t *testing.T, w *world) {
 			items := slices.Concat([]string{"ax1", "ax2", "aX1"}, numbered("az", 40), []string{"aX2", "aX3", "ay1"})

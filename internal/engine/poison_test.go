@@ -241,6 +241,7 @@ func TestOutageOfALargeSourceIsGentle(t *testing.T) {
 // A service that is away again a minute later gets as few calls as the first time: what failed and succeeded then was
 // no block of poison (X5).
 func TestSecondOutageIsGentleAtOnce(t *testing.T) {
+	racetest.Defer(t)
 	bubble(t, func(t *testing.T, w *world) {
 		d, s := newBlocks(0), usual()
 		s.ExecuteNumber, s.Retry, s.RetryMax = 1, 50*time.Millisecond, 400*time.Millisecond
@@ -326,6 +327,7 @@ func TestSlowProbesDoNotWidenTheSample(t *testing.T) {
 
 // The failures of data are no outage: they count as attempts, and are never final at once.
 func TestErrorsOfDataAreNoOutage(t *testing.T) {
+	racetest.Defer(t)
 	bubble(t, func(t *testing.T, w *world) {
 		d, m := newService(w, sortable("a", 50)...), newMemory()
 		for _, item := range d.open {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/engine"
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -198,6 +199,7 @@ func TestConfigureSizesAndSleeps(t *testing.T) {
 
 // A page costs some allocations, an item costs none.
 func TestNoAllocationPerItem(t *testing.T) {
+	racetest.Defer(t)
 	e, k := &endless{}, newEndlessKeyed()
 	for i := range 2000 {
 		e.page = append(e.page, i)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/engine"
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -168,6 +169,7 @@ func TestRetriedItemDoesNotWaitForItsDiscard(t *testing.T) {
 
 // A failed item loses no attempt in an outage, and is retried after it as the policy says (X5, X6).
 func TestOutageOfFailedItems(t *testing.T) {
+	racetest.Defer(t)
 	bubble(t, func(t *testing.T, w *world) {
 		r, m := newRows(w, "a1", "a2", "a3", "a4"), newMemory()
 		for _, item := range r.open {

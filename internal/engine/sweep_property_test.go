@@ -12,10 +12,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dutyrota/rota/internal/engine"
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/processor"
 )
 
 func TestEverySweepEnds(t *testing.T) {
+	racetest.Defer(t)
 	for _, k := range []kind{
 		{},
 		{keyed: true},

@@ -18,7 +18,7 @@ func Skip(t testing.TB) {
 }
 
 // Defer skips the test if the race detector is on, unless ROTA_RACE is "all", as in `make check`. It is for a test that
-// plays many minutes of goroutines which shorter tests have, too.
+// plays many minutes of goroutines which shorter tests have, too, or that calls one thing after the other.
 func Defer(t testing.TB) {
 	t.Helper()
 	if enabled && os.Getenv("ROTA_RACE") != "all" {

@@ -20,6 +20,7 @@ import (
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/ops/doctor"
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/internal/racetest"
 )
 
 // errNo is what a dealer returns that fails.
@@ -140,6 +141,7 @@ func sickTasks() []manager.Task {
 // status.
 func TestProcessJudgesAsTheDoctor(t *testing.T) {
 	t.Parallel()
+	racetest.Defer(t)
 	synctest.Test(t, func(t *testing.T) {
 		c, err := center.Open(t.Context(), sqlite.URL("sqlite::memory:"), center.Options{})
 		must(t, err)
