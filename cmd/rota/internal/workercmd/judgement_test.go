@@ -15,12 +15,12 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/sqlite"
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/manager/metrics"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/ops/doctor"
 	"github.com/dutyrota/rota/processor"
-	"github.com/dutyrota/rota/internal/racetest"
 )
 
 // errNo is what a dealer returns that fails.
