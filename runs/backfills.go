@@ -335,12 +335,13 @@ func continueBackfillsOf(ctx context.Context, t sqldb.Tx, ids []string) error {
 	return sqldb.Wrap(err, "continue the backfill")
 }
 
-// CancelBackfills cancels the open backfills of a trigger that an operator deletes, or of all triggers of the locked
-// task type if the name is empty. It does not change their runs.
+// CancelBackfills cancels the open backfills of a trigger that an operator deletes, or of the locked task type if the
+// name is empty. The trigger may have had another target when its backfill was started. CancelBackfills does not change
+// their runs.
 func CancelBackfills(ctx context.Context, l *roster.LockTx, trigger, reason string) error {
-	where, args := `task_type = ? AND own_sign = ?`, []any{reason, l.TaskType, l.OwnSign}
+	where, args := `own_sign = ? AND task_type = ?`, []any{reason, l.OwnSign, l.TaskType}
 	if trigger != "" {
-		where, args = where+` AND trigger_name = ?`, append(args, trigger)
+		where, args = `own_sign = ? AND trigger_name = ?`, []any{reason, l.OwnSign, trigger}
 	}
 	n, err := l.Exec(ctx, `UPDATE schedule_backfill SET state = '`+BackfillCancelled+`', message = ?, ended_at = {now},
 		version = version + 1 WHERE `+where+` AND state = '`+BackfillRunning+`'`, args...)

@@ -281,6 +281,7 @@ var groups = map[string]group{
 
 	// cases_backfill_end.go
 	"backfill ends":      {run: testBackfillEnds, about: Clock},
+	"moved trigger":      {run: testBackfillOfMovedTrigger, about: Clock},
 	"backfill problems":  {run: testBackfillProblems, about: Clock},
 	"backfill retention": {run: testBackfillRetention, about: Clock},
 
