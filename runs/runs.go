@@ -121,7 +121,7 @@ func (rs *Runs) Get(ctx context.Context, runID string) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	if len(list) == 0 {
+	if len(list) == 0 || runID == "" { // an empty id selects any
 		return Record{}, fmt.Errorf("read run %s: %w", runID, ErrUnknownRun)
 	}
 	return list[0], nil
@@ -131,7 +131,7 @@ func (rs *Runs) Get(ctx context.Context, runID string) (Record, error) {
 // mode is CONTINUOUS, and ErrUnknownRun if it has no run yet.
 func (rs *Runs) Latest(ctx context.Context, taskType string) (Record, error) {
 	list, err := rs.List(ctx, Filter{TaskType: taskType}, 1)
-	if err == nil && len(list) > 0 {
+	if err == nil && len(list) > 0 && taskType != "" { // an empty name selects any
 		return list[0], nil
 	}
 	if err == nil {
