@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -113,7 +112,7 @@ func (r BackfillRange) plan(t Trigger, now time.Time) (Backfill, []time.Time, er
 	}
 	b := Backfill{
 		TaskType: t.Target, Trigger: t.Name, Kind: t.Kind, Expression: t.Expression, TimeZone: t.TimeZone, StartAt: t.StartAt,
-		ExcludedDays: t.ExcludedDays, Params: t.Params, Priority: max(t.Priority, math.MinInt+1) - 1,
+		ExcludedDays: t.ExcludedDays, Params: t.Params, Priority: max(t.Priority-1, -maxPriority),
 		From:     later(r.From.UTC().Truncate(time.Microsecond), t.StartAt),
 		To:       cmp.Or(r.To, now).UTC().Truncate(time.Microsecond),
 		Parallel: cmp.Or(r.Parallel, 1), RerunFailed: r.RerunFailed, Dependants: !r.NoDependants, NewestFirst: r.NewestFirst,
@@ -150,6 +149,10 @@ func (r BackfillRange) validate(t Trigger, now time.Time) error {
 		return badRange("parallel (%d) must be from 1 to %d", r.Parallel, maxBackfillParallel)
 	case r.From.IsZero():
 		return badRange("from must be set")
+	case validTime("from", r.From) != nil:
+		return badRange("%v", validTime("from", r.From))
+	case r.Priority != nil && validPriority(*r.Priority) != nil:
+		return badRange("%v", validPriority(*r.Priority))
 	case r.To.After(now):
 		return badRange("to (%s) must not be in the future: the trigger fires these slots itself", instant(r.To))
 	case !r.From.Before(cmp.Or(r.To, now)):

@@ -47,12 +47,22 @@ type Submission struct {
 
 var traceParent = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 
-func (s Submission) validate() error {
+// Validate checks a submission as far as that needs no database. It does not look at After.
+func (s Submission) Validate() error {
+	if s.Key != "" {
+		if err := roster.ValidName("key", s.Key, maxRunKey); err != nil {
+			return err
+		}
+	}
 	switch {
 	case s.MaxAttempts < 0 || s.MaxAttempts > maxAttempts:
 		return fmt.Errorf("max_attempts (%d) must be from 0 to %d", s.MaxAttempts, maxAttempts)
 	case !s.EndBefore.IsZero() && !s.EndBefore.After(s.NotBefore):
 		return fmt.Errorf("end_before (%s) must be after not_before (%s)", instant(s.EndBefore), instant(s.NotBefore))
+	}
+	err := cmp.Or(validPriority(s.Priority), validTime("not_before", s.NotBefore), validTime("end_before", s.EndBefore))
+	if err != nil {
+		return err
 	}
 	if s.Name != "" {
 		if err := roster.ValidName("name", s.Name, maxGraphName); err != nil {
@@ -101,7 +111,7 @@ func (rs *Runs) Submit(ctx context.Context, taskType string, s Submission) (runI
 			return err
 		})
 	}
-	if err = cmp.Or(roster.ValidName("key", s.Key, maxRunKey), s.validate()); err == nil {
+	if err = s.Validate(); err == nil {
 		err = ensureLockRow(ctx, rs.roster, taskType)
 	}
 	if err == nil {
@@ -122,6 +132,25 @@ func (rs *Runs) Submit(ctx context.Context, taskType string, s Submission) (runI
 
 func validParams(params string) error {
 	return sqldb.CheckText("params", params, sqldb.MaxText)
+}
+
+// maxPriority bounds priorities in both directions, as the constraints of their columns do.
+const maxPriority = 1_000_000_000_000_000_000
+
+func validPriority(priority int) error {
+	if priority < -maxPriority || priority > maxPriority {
+		return fmt.Errorf("priority (%d) must be between -%d and %[2]d", priority, maxPriority)
+	}
+	return nil
+}
+
+// validTime checks a time from outside, which may be zero. The columns hold the years 1000 to 9999, and a limit or a
+// jitter of at most ten years may be added.
+func validTime(name string, at time.Time) error {
+	if year := at.UTC().Year(); !at.IsZero() && (year < 1000 || year > 9899) {
+		return fmt.Errorf("%s (%s) must be in the years 1000 to 9899", name, instant(at))
+	}
+	return nil
 }
 
 // ensureLockRow checks that a task type can have runs, and makes its lock row, which is missing in an own_sign in which
@@ -200,17 +229,19 @@ func reopenSkipped(ctx context.Context, l *roster.LockTx, runID string) error {
 func checkUpstreams(ctx context.Context, q sqldb.Eacher, ownSign string, after []string) ([]string, error) {
 	after = slices.Compact(slices.Sorted(slices.Values(after)))
 	for _, id := range after {
-		var r Run
-		err := sqldb.CheckText("the id", id, maxRunID)
-		if err == nil {
-			r, err = runRow(ctx, q, id)
-		}
-		if err == nil && r.OwnSign != ownSign {
-			err = ErrUnknownRun
-		}
-		if err != nil {
-			return nil, fmt.Errorf("after %.60q: %w", id, err)
+		if _, err := readUpstream(ctx, q, ownSign, id); err != nil {
+			return nil, err
 		}
 	}
 	return after, nil
+}
+
+func readUpstream(ctx context.Context, q sqldb.Eacher, ownSign, id string) (r Run, err error) {
+	if err = sqldb.CheckText("the id", id, maxRunID); err == nil {
+		r, err = runRow(ctx, q, id)
+	}
+	if err == nil && r.OwnSign != ownSign {
+		err = ErrUnknownRun
+	}
+	return r, sqldb.Wrap(err, "after %.60q", id)
 }

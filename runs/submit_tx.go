@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -41,7 +40,7 @@ func (rs *Runs) SubmitTx(ctx context.Context, tx *sql.Tx, taskType string, s Sub
 		s.Key = uuid.NewString()
 	}
 	t := sqldb.Tx{Raw: tx, Dialect: rs.db.Dialect}
-	if err = cmp.Or(roster.ValidName("key", s.Key, maxRunKey), s.validate()); err == nil {
+	if err = s.Validate(); err == nil {
 		runID, existed, err = rs.submitTx(ctx, t, taskType, s)
 	}
 	if rs.db.Class(err) == sqldb.NoTable {
@@ -202,6 +201,12 @@ func takeSubmissions(ctx context.Context, l *roster.LockTx) (n int, unsettled []
 func (sub submission) take(ctx context.Context, l *roster.LockTx) (id string, settled bool, err error) {
 	var s Submission
 	invalid := json.Unmarshal([]byte(sub.Request), &s)
+	if invalid == nil {
+		invalid = s.Validate()
+	}
+	if invalid != nil {
+		s = Submission{} // a part of it may be valid
+	}
 	r := s.run()
 	r.Key, r.ID = sub.Key, sub.ID
 	id, existed, err := submitRun(ctx, l, r, slices.Compact(slices.Sorted(slices.Values(s.After))), s.Actor)

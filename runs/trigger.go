@@ -118,9 +118,10 @@ func (t Trigger) Validate() error {
 func (t Trigger) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	errs = append(errs, t.validateJitter())
-	if t.MaxFires < 0 {
-		bad("max_fires (%d) must not be negative", t.MaxFires)
+	errs = append(errs, t.validateJitter(), validPriority(t.Priority), validTime("start_at", t.StartAt),
+		validTime("end_at", t.EndAt))
+	if t.MaxFires < 0 || t.MaxFires > mostFires {
+		bad("max_fires (%d) must be between 0 and %d", t.MaxFires, mostFires)
 	}
 	if !t.EndAt.IsZero() && t.EndAt.Before(t.StartAt) {
 		bad("end_at (%s) must not be before start_at (%s)", t.EndAt.Format(time.RFC3339), t.StartAt.Format(time.RFC3339))
@@ -128,8 +129,8 @@ func (t Trigger) validate() error {
 	if t.Misfire != MisfireOne && t.Misfire != MisfireSkip && t.Misfire != MisfireAll {
 		bad("misfire (%q) must be ONE, SKIP or ALL", t.Misfire)
 	}
-	if t.MisfireAfter < time.Millisecond {
-		bad("misfire_after (%s) must be at least 1ms", t.MisfireAfter)
+	if t.MisfireAfter < time.Millisecond || t.MisfireAfter > sqldb.MaxDuration || t.MisfireAfter%time.Millisecond != 0 {
+		bad("misfire_after (%s) must be from 1ms to %s, in whole milliseconds", t.MisfireAfter, sqldb.MaxDuration)
 	}
 	if t.CatchupMax < 1 || t.CatchupMax > maxCatchup {
 		bad("catchup_max (%d) must be between 1 and %d", t.CatchupMax, maxCatchup)
@@ -165,6 +166,9 @@ const (
 
 // maxExcludedDays is the longest list of excluded days, in bytes.
 const maxExcludedDays = 2_000
+
+// mostFires is the upper bound of MaxFires, as the constraint of its column has it.
+const mostFires = 1_000_000_000_000
 
 // maxCatchup is the upper bound of CatchupMax, and so of the runs that one firing inserts.
 const maxCatchup = 1_000

@@ -69,7 +69,7 @@ func testBackfillErrors(t *testing.T, c *center.Center) {
 	_, last := r.hourly(nil)
 	fast := r.defineTrigger(runs.Trigger{Name: r.task + ".fast", Kind: runs.TriggerEvery, Expression: "1s", StartAt: last.Add(-100 * time.Hour)})
 	once := r.defineTrigger(runs.Trigger{Name: r.task + ".once", Kind: runs.TriggerOnce, Expression: "2999-01-01T00:00:00Z"})
-	idle := r.sibling("idle")
+	idle, tooHigh := r.sibling("idle"), 2_000_000_000_000_000_000
 	idle.define(center.Settings{Mode: center.ModeRun, Queues: 1})
 	for name, tt := range map[string]struct {
 		change func(*runs.BackfillRange)
@@ -88,6 +88,8 @@ func testBackfillErrors(t *testing.T, c *center.Center) {
 		}, "has no slot in the range: its slots begin at "},
 		"too many":      {func(b *runs.BackfillRange) { b.Trigger, b.From = fast.Name, last.Add(-3*time.Hour) }, "the range has 10800 slots; a backfill has at most 10000"},
 		"far too many":  {func(b *runs.BackfillRange) { b.Trigger, b.From = fast.Name, last.Add(-90*time.Hour) }, "the range has more than 100000 slots"},
+		"far past":      {func(b *runs.BackfillRange) { b.Trigger, b.From = r.task, time.Date(900, 1, 1, 0, 0, 0, 0, time.UTC) }, "from (0900-01-01T00:00:00Z) must be in the years 1000 to 9899"},
+		"priority":      {func(b *runs.BackfillRange) { b.Trigger, b.Priority = r.task, &tooHigh }, "priority (2000000000000000000) must be between"},
 		"unknown name":  {func(b *runs.BackfillRange) { b.Trigger = "nobody" }, "unknown trigger"},
 		"unknown task":  {func(b *runs.BackfillRange) { b.TaskType = "nobody" }, "unknown task type"},
 		"negative":      {func(b *runs.BackfillRange) { b.Trigger, b.Parallel = r.task, -1 }, "parallel (-1) must be from 1 to 100"},

@@ -151,8 +151,13 @@ func testSubmission(t *testing.T, c *center.Center) {
 			return err
 		}
 		wantErrors(t, map[string]error{
-			"max_attempts (-1) must be from 0 to 1000":                                          submit(runs.Submission{MaxAttempts: -1}),
-			"end_before (2030-01-01T00:00:00Z) must be after not_before (2030-01-01T00:00:00Z)": submit(runs.Submission{NotBefore: at, EndBefore: at}),
+			"read run : unknown run":                     second(ops.New(c).Runs().Get(t.Context(), "")),
+			"read the newest run of $BASE: unknown task": second(ops.New(c).Runs().Latest(t.Context(), "")),
+			"priority (-2000000000000000000) must be between -1000000000000000000 and 1000000000000000000": submit(runs.Submission{Priority: -2_000_000_000_000_000_000}),
+			"not_before (9999-01-01T00:00:00Z) must be in the years 1000 to 9899":                          submit(runs.Submission{NotBefore: farFuture}),
+			"end_before (9999-01-01T00:00:00Z) must be in the years 1000 to 9899":                          submit(runs.Submission{EndBefore: farFuture}),
+			"max_attempts (-1) must be from 0 to 1000":                                                     submit(runs.Submission{MaxAttempts: -1}),
+			"end_before (2030-01-01T00:00:00Z) must be after not_before (2030-01-01T00:00:00Z)":            submit(runs.Submission{NotBefore: at, EndBefore: at}),
 		})
 	})
 }

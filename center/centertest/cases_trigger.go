@@ -266,6 +266,9 @@ func testTriggerChange(t *testing.T, c *center.Center) {
 	})
 }
 
+// farFuture is a time after which no database has room for a limit.
+var farFuture = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
 func testTriggerErrors(t *testing.T, c *center.Center) {
 	t.Run("errors name the setting and the rule", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
@@ -281,10 +284,17 @@ func testTriggerErrors(t *testing.T, c *center.Center) {
 			"expression: cron":                      define(func(t *runs.Trigger) { t.Expression = "0 2 * * ?" }),
 			`time_zone ("Mars") must be`:            define(func(t *runs.Trigger) { t.TimeZone = "Mars" }),
 			`misfire ("TWO") must be ONE, SKIP`:     define(func(t *runs.Trigger) { t.Misfire = "TWO" }),
-			"misfire_after (-1s) must be at least":  define(func(t *runs.Trigger) { t.MisfireAfter = -time.Second }),
+			"misfire_after (-1s) must be from 1ms":  define(func(t *runs.Trigger) { t.MisfireAfter = -time.Second }),
+			"misfire_after (1.5ms) must be from 1":  define(func(t *runs.Trigger) { t.MisfireAfter = 1500 * time.Microsecond }),
+			"misfire_after (100000h0m0s) must be f": define(func(t *runs.Trigger) { t.MisfireAfter = 100_000 * time.Hour }),
 			"catchup_max (-1) must be between 1":    define(func(t *runs.Trigger) { t.CatchupMax = -1 }),
 			`overlap ("BOTH") must be SKIP or WAIT`: define(func(t *runs.Trigger) { t.Overlap = "BOTH" }),
-			"max_fires (-1) must not be negative":   define(func(t *runs.Trigger) { t.MaxFires = -1 }),
+			"max_fires (-1) must be between 0 and":  define(func(t *runs.Trigger) { t.MaxFires = -1 }),
+			"max_fires (2000000000000) must be bet": define(func(t *runs.Trigger) { t.MaxFires = 2_000_000_000_000 }),
+			"priority (2000000000000000000) must b": define(func(t *runs.Trigger) { t.Priority = 2_000_000_000_000_000_000 }),
+			"end_at (9999-01-01T00:00:00Z) must be": define(func(t *runs.Trigger) { t.EndAt = farFuture }),
+			"start_at (9999-01-01T00:00:00Z) must ": define(func(t *runs.Trigger) { t.StartAt = farFuture }),
+			"expression (9999-01-01T00:00:00Z) of ": define(func(t *runs.Trigger) { t.Kind, t.Expression = runs.TriggerOnce, "9999-01-01T00:00:00Z" }),
 			"must not be before start_at":           define(func(t *runs.Trigger) { t.StartAt, t.EndAt = time.Unix(2000, 0), time.Unix(1000, 0) }),
 			"trigger must not be empty":             define(func(t *runs.Trigger) { t.Name = "" }),
 			"delete trigger x: unknown trigger":     c.Engine().Triggers.Delete(t.Context(), "x", "test"),

@@ -144,6 +144,9 @@ func parseOnce(expression string) (Schedule, error) {
 		return nil, fmt.Errorf("expression (%q) of kind ONCE must be a time with its offset, such as 2026-08-01T12:00:00Z",
 			expression)
 	}
+	if at.Year() < 1000 || at.Year() > 9899 {
+		return nil, fmt.Errorf("expression (%s) of kind ONCE must be in the years 1000 to 9899", expression)
+	}
 	return onceSchedule{at.UTC().Truncate(time.Microsecond)}, nil // the precision of the database
 }
 

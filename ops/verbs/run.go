@@ -78,6 +78,9 @@ func (a SubmitRun) Prepare(ctx context.Context, c *ops.Client) (*Change, error) 
 	}
 	change := &Change{Title: "Submit a run of " + t.TaskType, TaskTypes: []string{t.TaskType}}
 	ask, err := a.submission()
+	if err == nil {
+		err = ask.Validate()
+	}
 	if err != nil {
 		return change, err
 	}
