@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -26,8 +27,8 @@ var ErrOtherDatabase = errors.New("the transaction does not lead to the roster's
 // tells the servers where the database sends hints ([center.WakeInTx] says at what cost). Elsewhere they find the row
 // with their next heartbeat. Until then no list has the run, and Get returns ErrUnknownRun.
 //
-// A key has one run, as with Submit: existed is true if it has a run, or if another transaction has submitted it. Two
-// transactions that submit one key at the same time wait for each other, as for a unique key of the caller's own. If
+// A key has one run, as with Submit: existed is true if it has a run, or if tx or another transaction has submitted it.
+// Two transactions that submit one key at the same time wait for each other, as for a unique key of the caller's own. If
 // Submit makes the run of the key while tx is open, this run does the work, and the id that SubmitTx has returned is
 // that of no run.
 //
@@ -62,9 +63,11 @@ func (rs *Runs) submitTx(ctx context.Context, t sqldb.Tx, taskType string, s Sub
 	if err := checkMode(ctx, q, taskType); err != nil {
 		return "", false, err
 	}
-	if err := rs.checkUpstreamsTx(ctx, q, t, s.After); err != nil {
+	name, err := rs.checkUpstreamsTx(ctx, q, t, s.After)
+	if err != nil {
 		return "", false, err
 	}
+	s.Name = cmp.Or(s.Name, name)
 	found, err := rs.runOfKey(ctx, q, taskType, s.Key)
 	if err != nil || found.ID != "" && found.State != Skipped {
 		return found.ID, true, err
@@ -84,6 +87,9 @@ func (rs *Runs) submitTx(ctx context.Context, t sqldb.Tx, taskType string, s Sub
 	}
 	// Only now is it certain that no other transaction submits the key, and a tick may have made its run meanwhile.
 	found, err = rs.runOfKey(ctx, q, taskType, s.Key)
+	if err == nil && found.ID == "" {
+		found, err = rs.runOfKey(ctx, t, taskType, s.Key) // tx may have submitted the key before
+	}
 	existed := found.ID != "" && found.ID != id
 	if err == nil && existed && found.State != Skipped { // a tick reopens a run that is SKIPPED
 		_, err = t.Exec(ctx, `DELETE FROM schedule_submission WHERE task_type = ? AND own_sign = ? AND run_key = ?
@@ -110,22 +116,32 @@ func (rs *Runs) runOfKey(ctx context.Context, q sqldb.Eacher, taskType, key stri
 	return r, sqldb.Wrap(err, "find the run of the key")
 }
 
-// checkUpstreamsTx checks that the runs exist, or are to be made if the transaction commits.
-func (rs *Runs) checkUpstreamsTx(ctx context.Context, q sqldb.Eacher, t sqldb.Tx, after []string) error {
-	for _, id := range after {
-		submitted, err := false, sqldb.CheckText("the id", id, maxRunID)
+// checkUpstreamsTx checks that the runs exist, or are to be made if the transaction commits. It returns the name of the
+// first of them that has one: a tick may make the run before its upstreams.
+func (rs *Runs) checkUpstreamsTx(ctx context.Context, q sqldb.Eacher, t sqldb.Tx, after []string) (name string, err error) {
+	for _, id := range slices.Sorted(slices.Values(after)) {
+		var of string
+		request, submitted, err := "", false, sqldb.CheckText("the id", id, maxRunID)
 		if err == nil {
-			_, submitted, err = sqldb.Record[int](ctx, t, `SELECT 1 FROM schedule_submission
+			request, submitted, err = sqldb.Record[string](ctx, t, `SELECT request FROM schedule_submission
 				WHERE own_sign = ? AND run_id = ?`, rs.ownSign, id)
 		}
-		if err == nil && !submitted {
-			_, err = checkUpstreams(ctx, q, rs.ownSign, []string{id})
+		switch {
+		case err == nil && submitted:
+			var s Submission
+			_ = json.Unmarshal([]byte(request), &s) // a row that was edited by hand has no name
+			of = s.Name
+		case err == nil:
+			var r Run
+			r, err = readUpstream(ctx, q, rs.ownSign, id)
+			of = r.Name
 		}
 		if err != nil {
-			return err
+			return "", err
 		}
+		name = cmp.Or(name, of)
 	}
-	return nil
+	return name, nil
 }
 
 // submissionPages bounds the pages of maxPerTick submissions that a tick takes.

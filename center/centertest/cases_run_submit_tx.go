@@ -73,6 +73,17 @@ func testSubmitTx(t *testing.T, c *center.Center) {
 		}
 		r.wantRunStates("RUNNING", "READY")
 	})
+	t.Run("R21 a transaction that submits a key twice gets one run", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		tx := Begin(t, c)
+		id, _ := r.submitTx(tx, runs.Submission{Key: "k"})
+		if again, existed := r.submitTx(tx, runs.Submission{Key: "k"}); again != id || !existed {
+			t.Fatalf("run %s, existed %t, want %s, existed", again, existed, id)
+		}
+		r.must(tx.Commit())
+		r.tick()
+		r.wantState(id, runs.Running)
+	})
 	t.Run("R21 a skipped run of the key is reopened", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		id := r.submit("k")
@@ -100,29 +111,35 @@ func testSubmitTx(t *testing.T, c *center.Center) {
 	t.Run("R21 the run waits for one that no tick has made yet", func(t *testing.T) {
 		g := newGraph(t, c, "a", "c")
 		tx := Begin(t, c)
-		a, _ := g["a"].submitTx(tx, runs.Submission{Key: "k"})
+		a, _ := g["a"].submitTx(tx, runs.Submission{Key: "k", Name: "nightly"})
 		last, _ := g["c"].submitTx(tx, runs.Submission{After: []string{a}})
 		g["a"].must(tx.Commit())
 		for range 2 { // the second one finds the run WAITING
 			if ticked := g["c"].tick(); ticked.More {
 				t.Error("a tick has more to do while the other run is not made")
 			}
-			g["c"].wantState(last, runs.Waiting)
+			if run := g["c"].wantState(last, runs.Waiting); run.Name != "nightly" {
+				t.Errorf("the name of the graph is %q, want that of the upstream", run.Name)
+			}
 		}
 		g["a"].tick()
 		g["a"].finishAll("A", "0")
 		g["c"].wantState(last, runs.Ready)
 	})
-	t.Run("R21 a row that makes no sense makes a run that fails", func(t *testing.T) {
-		r := newRunFixture(t, c, 1)
-		id, _ := r.committed(runs.Submission{Key: "1"})
-		next, _ := r.committed(runs.Submission{Key: "2"})
-		r.exec("UPDATE schedule_submission SET request = 'nonsense' WHERE run_id = '%s'", id)
-		r.tick()
-		r.wantState(id, runs.Failed)
-		r.wantMessage(id, "its row in schedule_submission is invalid")
-		r.wantState(next, runs.Running)
-	})
+	for _, request := range []string{
+		`nonsense`, `{"after": ["x"], "priority": "high"}`, `{"priority": 2000000000000000000}`,
+	} {
+		t.Run("R21 a row that makes no sense makes a run that fails", func(t *testing.T) {
+			r := newRunFixture(t, c, 1)
+			id, _ := r.committed(runs.Submission{Key: "1"})
+			next, _ := r.committed(runs.Submission{Key: "2"})
+			r.exec("UPDATE schedule_submission SET request = '%s' WHERE run_id = '%s'", request, id)
+			r.tick()
+			r.wantState(id, runs.Failed)
+			r.wantMessage(id, "its row in schedule_submission is invalid")
+			r.wantState(next, runs.Running)
+		})
+	}
 	t.Run("R21 deletion drops what is to be made", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		r.committed(runs.Submission{})

@@ -69,6 +69,18 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R21", "a transaction does not see that it has submitted the key itself",
+		"submitTx", "if err == nil && found.ID == \"\" {",
+		"if false {",
+		"TestConformance",
+	},
+	{
+		"R21", "a submission that nobody can insert holds up the others",
+		"take", "if invalid != nil {\n\t\ts = Submission{} // a part of it may be valid",
+		"if false {\n\t\ts = Submission{}",
+		"TestConformance",
+	},
+	{
 		"R21", "the hint of a submitted run makes no server tick",
 		"Wake", "return p.told != nil",
 		"return false",
