@@ -146,7 +146,12 @@ func TestFormsDoNotOverwriteOthers(t *testing.T) {
 		t.Errorf("thread_number is %d and execute_number %d, want 3 and 10", settings.ThreadNumber, settings.ExecuteNumber)
 	}
 	trigger := s.formOf("trigger-apply?trigger=nightly")
-	s.must(s.center.Engine().Triggers.SetPaused(t.Context(), "nightly", true, "test"))
+	theirs := s.trigger("nightly").Trigger
+	theirs.Priority = 9
+	d, err := ops.New(s.center).Triggers().Compare(t.Context(), theirs, 0)
+	s.must(err)
+	_, err = ops.New(s.center).Triggers().Apply(t.Context(), d, "test")
+	s.must(err)
 	trigger.Set("cron", "0 0 4 * * ?")
 	if got := s.do(post("trigger-apply", confirmed(trigger))); got.code != http.StatusConflict {
 		t.Errorf("a trigger that was changed: status %d: %s", got.code, got.body)

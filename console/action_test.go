@@ -37,10 +37,10 @@ func values(pairs ...string) url.Values {
 	return v
 }
 
-// refresh writes the present version of a trigger into its form: a pause changes it too.
+// refresh writes what stands for the present settings of a trigger into its form.
 func (c change) refresh(s *site) change {
 	if c.path == "trigger-apply" {
-		c.form.Set("version", fmt.Sprint(s.trigger("nightly").Version))
+		c.form.Set("version", s.trigger("nightly").Revision())
 	}
 	return c
 }

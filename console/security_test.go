@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/logtest"
@@ -108,6 +109,25 @@ func TestFormsThatWereOvertaken(t *testing.T) {
 	}
 	if n := s.task("settle").RequestedTotal; n == nil || *n != 8 {
 		t.Errorf("requested number of queues %v, want 8", n)
+	}
+}
+
+// A trigger that fires while a person reads its form can be changed all the same: it may fire each second.
+func TestFormsOfATriggerThatFires(t *testing.T) {
+	t.Parallel()
+	s := newOpenSite(t)
+	for _, path := range []string{"trigger-pause", "trigger-apply", "trigger-delete"} {
+		form := s.formOf(path + "?trigger=nightly")
+		if path == "trigger-apply" {
+			form.Set("priority", "3")
+		}
+		centertest.Exec(t, s.center, "UPDATE schedule_trigger SET fires = fires + 1, version = version + 1")
+		if got := s.do(post(path, confirmed(form))); got.code >= 400 {
+			t.Errorf("%s: status %d: %s", path, got.code, got.body)
+		}
+	}
+	if got := s.trigger("nightly"); got.Name != "" {
+		t.Errorf("the trigger is there: %+v", got)
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -54,12 +56,13 @@ func (ts *Triggers) List(ctx context.Context, f TriggerFilter) ([]TriggerRecord,
 // TriggerDiff compares the row of a trigger with the trigger that would replace it.
 type TriggerDiff struct {
 	Exists  bool         // the row exists
-	Version int64        // of the row; 0 if there is none
 	Wanted  Trigger      // as it was given
 	Changes []Difference // Row is the value in force, Given the new one, with defaults
 	Trigger Trigger      // the result of [Triggers.Apply]
 	Next    []time.Time  // the next slots of that result
 	Now     time.Time    // by the database's clock, when this was computed
+
+	row Trigger // zero if there is none
 }
 
 // Same reports whether [Triggers.Apply] would change nothing.
@@ -95,20 +98,28 @@ func (ts *Triggers) compare(ctx context.Context, t Trigger) (a TriggerDiff, err 
 	if a.Now, err = ts.db.Clock(ctx); err != nil {
 		return a, err
 	}
-	var old Trigger
 	a.Wanted = t
 	if a.Exists = len(list) > 0; a.Exists {
-		old = list[0].Trigger
-		a.Version = old.Version
+		a.row = list[0].Trigger
 	}
-	if a.Trigger, err = t.replace(old, a.Exists, ts.ownSign, a.Now); err == nil && a.Exists {
-		a.Changes = old.differences(a.Trigger)
+	if a.Trigger, err = t.replace(a.row, a.Exists, ts.ownSign, a.Now); err == nil && a.Exists {
+		a.Changes = a.row.differences(a.Trigger)
 	}
 	return a, err
 }
 
 // storeColumns are the columns of a trigger that neither its user sets nor a firing changes.
 var storeColumns = []string{"name", "trigger_id", "version"}
+
+// Revision stands for the settings of a trigger: it changes when an operator defines the trigger otherwise. A firing
+// does not change it, nor does a pause.
+func (t Trigger) Revision() string {
+	h := fnv.New64a()
+	for _, s := range (Trigger{}).differences(t) {
+		fmt.Fprintf(h, "%q=%q,", s.Name, s.Given) //nolint:errcheck // a hash takes everything
+	}
+	return strconv.FormatUint(h.Sum64(), 16)
+}
 
 // differences lists the settings in which want differs from t: the columns that the store does not set.
 func (t Trigger) differences(want Trigger) (list []Difference) {
@@ -161,16 +172,17 @@ func (ts *Triggers) Define(ctx context.Context, t Trigger) (Trigger, error) {
 }
 
 // Apply makes the trigger of a difference or changes the one of its name, and returns the result. It returns
-// roster.ErrChanged if Compare has read another version of the row: a firing makes one, too. A PAUSED trigger stays
-// PAUSED. If a field that determines the slots changes, the new slots start from now, and none of the slots that have
-// fired fires again.
+// roster.ErrChanged if the trigger is defined otherwise than Compare has read it. A firing does not count as a change:
+// nobody could change a trigger that fires each second. A PAUSED trigger stays PAUSED. If a field that determines the
+// slots changes, the new slots start from now, and none of the slots that have fired fires again.
 func (ts *Triggers) Apply(ctx context.Context, d TriggerDiff, actor string) (Trigger, error) {
 	return ts.put(ctx, d.Wanted, func(ctx context.Context, l *roster.LockTx, t Trigger) (Trigger, error) {
 		old, err := ReadTrigger(ctx, l, t.Name)
+		there := err == nil
 		if errors.Is(err, ErrUnknownTrigger) {
 			err = nil
 		}
-		if err == nil && old.Version != d.Version {
+		if err == nil && (there != d.Exists || len(d.row.differences(old)) > 0) {
 			err = roster.ErrChanged
 		}
 		if err != nil {

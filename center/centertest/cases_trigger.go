@@ -152,16 +152,28 @@ func testTriggerCommands(t *testing.T, c *center.Center) {
 			r.must(err)
 			return d
 		}
-		for range 2 { // the trigger is new, and then it is changed
+		for _, theirs := range []string{"theirs", "others"} { // the trigger is new, and then it is changed
 			overtaken := compare("mine")
-			_, err := c.Engine().Triggers.Apply(t.Context(), compare("theirs"), "test")
+			_, err := c.Engine().Triggers.Apply(t.Context(), compare(theirs), "test")
 			r.must(err)
 			if _, err := c.Engine().Triggers.Apply(t.Context(), overtaken, "test"); !errors.Is(err, ops.ErrChanged) {
 				t.Errorf("error %v, want ErrChanged", err)
 			}
-			if now := r.readTrigger(r.task); now.Params != "theirs" {
+			if now := r.readTrigger(r.task); now.Params != theirs {
 				t.Errorf("the trigger has the parameters %q", now.Params)
 			}
+		}
+	})
+	t.Run("apply changes a trigger that has fired since it was compared", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		made, hour := r.hourly(nil)
+		d, err := ops.New(c).Triggers().Compare(t.Context(), runs.Trigger{Name: r.task, Target: r.task, Kind: runs.TriggerEvery, Expression: "1h", StartAt: made.StartAt, Params: "new"}, 0)
+		r.must(err)
+		r.downSince(hour)
+		r.tick()
+		now, err := c.Engine().Triggers.Apply(t.Context(), d, "test")
+		if err != nil || now.Params != "new" || now.Fires != 1 {
+			t.Fatalf("the trigger is %+v, want the new params and 1 firing: %v", now, err)
 		}
 	})
 }

@@ -86,8 +86,9 @@ type DeleteTrigger struct {
 
 var deleteTrigger = verb[DeleteTrigger](Verb{
 	Name: "trigger delete", Right: RightChange,
-	Short:   "Delete a trigger",
-	Effect:  "It makes no more runs, and its runs stay. A later trigger of the same name fires none of its slots again.",
+	Short: "Delete a trigger",
+	Effect: "It makes no more runs, and its runs stay. Its open backfills end, and make no more runs either. A later " +
+		"trigger of the same name fires none of its slots again.",
 	Example: "  rota trigger delete nightly\n  rota trigger delete nightly --yes",
 })
 
@@ -122,7 +123,7 @@ func triggerChange(ctx context.Context, c *ops.Client, name string, v *Verb, pas
 	}
 	return &Change{
 		Title:     v.Button() + " trigger " + t.Name,
-		TaskTypes: []string{t.Target}, Version: fmt.Sprint(t.Version), Says: []string{v.Effect},
+		TaskTypes: []string{t.Target}, Version: t.Revision(), Says: []string{v.Effect},
 		Objects: []Object{{
 			Name: inEnvironment(c, t.Name), Past: past, Effect: effect,
 			do: func(ctx context.Context, actor string) (Done, error) {
@@ -257,9 +258,9 @@ func (a ApplyTrigger) Prepare(ctx context.Context, c *ops.Client) (*Change, erro
 	if err != nil {
 		return nil, err
 	}
-	change := &Change{Title: "Make a trigger", TaskTypes: []string{a.TaskType}, Version: fmt.Sprint(was.Version)}
+	change := &Change{Title: "Make a trigger", TaskTypes: []string{a.TaskType}, Version: "0"}
 	if was.Name != "" {
-		change.Title = "Change trigger " + was.Name
+		change.Title, change.Version = "Change trigger "+was.Name, was.Revision()
 		if was.Target != a.TaskType {
 			change.TaskTypes = append(change.TaskTypes, was.Target)
 		}
