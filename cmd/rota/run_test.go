@@ -56,6 +56,8 @@ func TestRuns(t *testing.T) {
 		s.wantOutput("run list --state DEPENDENT_FAILED", ` report +DEPENDENT_FAILED .*`+cause)
 		s.wantError(1, "rota: run "+report+" (report) is DEPENDENT_FAILED: extract (run "+extract+") CANCELLED", "run wait report")
 		s.wantError(1, "is in the wrong state: it is CANCELLED", "run pause extract")
+		s.wantOutput("run rerun report --dry-run", `\nrun `+extract+` \(extract\) is CANCELLED: the run fails again at once.\n$`)
+		s.wantError(1, "rerun run "+report+": it is DEPENDENT_FAILED again: extract (run "+extract+") CANCELLED", "run rerun report")
 
 		s.wantOutput("run rerun extract", `: reopened; the queues that were not done run again\n$`)
 		s.wantOutput("run list report", ` WAITING `)
@@ -63,8 +65,8 @@ func TestRuns(t *testing.T) {
 		s.wantOutput("run wait extract", `^run `+extract+` \(extract\) is SUCCESS: 4 of 4 queues, 40 items, \S+\n$`)
 		s.wantOutput("run list report", ` READY `)
 		s.wantOutput("task list", `(?m)^ extract +IDLE `)
-		if n := count(t, s.c.DB(), "schedule_event WHERE kind = 'RUN' AND actor = '"+cli.Actor()+"'"); n != 4 {
-			t.Errorf("%d events of what was done to runs, want 4", n)
+		if n := count(t, s.c.DB(), "schedule_event WHERE kind = 'RUN' AND actor = '"+cli.Actor()+"'"); n != 5 {
+			t.Errorf("%d events of what was done to runs, want 5", n)
 		}
 	})
 }

@@ -187,10 +187,42 @@ var rerunRun = verb[RerunRun](Verb{
 
 // Prepare implements Operation.
 func (a RerunRun) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
-	return a.change(ctx, c, a.Run, runVerb{
+	change, err := a.change(ctx, c, a.Run, runVerb{
 		Verb: rerunRun, past: "reopened", effect: "the queues that were not done run again",
-		one: (*runs.Runs).Rerun, all: (*runs.Runs).RerunGraph,
+		one: rerunOne, all: (*runs.Runs).RerunGraph,
 	})
+	if err == nil && !a.Graph {
+		change.Warnings, err = failedUpstreams(ctx, c, change.Objects[0].ID)
+	}
+	return change, err
+}
+
+// rerunOne reruns a run. It returns an error if the run has ended again at once, because an upstream has not succeeded.
+func rerunOne(rs *runs.Runs, ctx context.Context, id, actor string) error {
+	if err := rs.Rerun(ctx, id, actor); err != nil {
+		return err
+	}
+	r, err := rs.Get(ctx, id)
+	if err != nil || r.State != runs.DependentFailed && r.State != runs.Skipped {
+		return nil // the rerun is committed, although it may not be known what became of it
+	}
+	return fmt.Errorf("rerun run %s: it is %s again: %s; rerun that one first, or the graph (--graph)", id, r.State,
+		r.Message)
+}
+
+// failedUpstreams warns of the upstreams of a run because of which a rerun fails at once.
+func failedUpstreams(ctx context.Context, c *ops.Client, id string) (warnings []string, err error) {
+	g, err := ops.ReadRunGraph(ctx, c, id)
+	if err != nil && !errors.Is(err, runs.ErrGraphTooLarge) { // it has the upstreams all the same
+		return nil, err
+	}
+	upstreams := g.Upstreams()[id]
+	for _, r := range g.Runs {
+		if upstreams[r.ID] == runs.RuleSuccess && r.Ended() && r.State != runs.Success {
+			warnings = append(warnings, nameOfRun(r)+" is "+r.State+": the run fails again at once.")
+		}
+	}
+	return warnings, nil
 }
 
 // PauseRun stops the sweeps of an open run.
