@@ -49,8 +49,9 @@ func TestOperate(t *testing.T) {
 		s.must(failures.Of(s.c.Roster()).Save(t.Context(), "settle", []failures.Item{
 			{Key: "a", QueueID: "0", State: ops.ItemDead, Attempts: 3}, {Key: "b", QueueID: "0", State: ops.ItemDead}, {Key: "c", QueueID: "0", State: ops.ItemDead},
 		}))
-		s.wantOutput("item retry settle a", `^settle\$BASE: 1 failed item retried\n`)
+		s.wantOutput("item retry settle a a", `^settle\$BASE: 1 failed item retried\n`)
 		s.wantOutput("item list --state RETRY", `(?m) a +RETRY +0 `)
+		s.wantError(2, "queue, order-key, state, error and match choose among all", "item drop settle b --state RETRY --yes")
 		if got, note, _ := s.try("item drop settle b --yes"); got != "settle$BASE: 1 failed item forgotten\n" || !strings.Contains(note, "An item that a select still returns is executed again") {
 			t.Errorf("item drop: %q and %q, want that an item may come again", got, note)
 		}

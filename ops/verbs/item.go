@@ -3,6 +3,7 @@ package verbs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dutyrota/rota/center"
@@ -94,13 +95,17 @@ type itemVerb struct {
 
 func (v itemVerb) prepare(ctx context.Context, c *ops.Client, a ItemChoice) (*Change, error) {
 	t, err := readTask(ctx, c, a.TaskType)
-	if err == nil && a.All == (len(a.Keys) > 0) {
+	switch filtered := a.Queue+a.OrderKey+a.State+a.Error+a.Text != ""; {
+	case err != nil:
+	case a.All == (len(a.Keys) > 0):
 		err = ErrChoice
+	case filtered && !a.All:
+		err = fmt.Errorf("%w: queue, order-key, state, error and match choose among all", ErrChoice)
 	}
 	if err != nil {
 		return nil, err
 	}
-	a.State = strings.ToUpper(a.State)
+	a.Keys, a.State = slices.Compact(slices.Sorted(slices.Values(a.Keys))), strings.ToUpper(a.State)
 	change := &Change{TaskTypes: []string{t.TaskType}, Says: []string{v.Effect}}
 	items := a.allOf(inEnvironment(c, t.TaskType))
 	if a.All {
