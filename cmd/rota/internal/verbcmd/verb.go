@@ -8,6 +8,7 @@ package verbcmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -298,8 +299,14 @@ type argFlag struct {
 	arg  verbs.Arg
 }
 
-// Set implements pflag.Value.
-func (f argFlag) Set(text string) error { return f.call.Add(f.arg, text) }
+// Set implements pflag.Value. It refuses an empty name, as [cli.Arguments] does: a variable of a script that has no
+// value would mean all items of all queues.
+func (f argFlag) Set(text string) error {
+	if text == "" && f.arg.Names != "" {
+		return errors.New("it is empty")
+	}
+	return f.call.Add(f.arg, text)
+}
 
 // String implements pflag.Value.
 func (f argFlag) String() string {
