@@ -77,6 +77,7 @@ func TestEmptyArgumentIsRefused(t *testing.T) {
 		{[]string{"run", "backfill", "show", ""}, "run backfill show: the argument BACKFILL is empty (see rota run backfill show --help)"},
 		{[]string{"queue", "list", ""}, "queue list: the argument TASK is empty (see rota queue list --help)"},
 		{[]string{"item", "drop", "settle", "--all", "--yes", "--queue", ""}, `invalid argument "" for "--queue" flag: it is empty (see rota item drop --help)`},
+		{[]string{"run", "submit", "report", "--key", ""}, `invalid argument "" for "--key" flag: it is empty (see rota run submit --help)`},
 		{[]string{"run", "submit", "report", "--after", ""}, `invalid argument "" for "--after" flag: it is empty (see rota run submit --help)`},
 		{[]string{"item", "retry", "settle", "7", ""}, "item retry: the argument ITEM is empty (see rota item retry --help)"},
 	} {

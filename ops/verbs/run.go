@@ -36,7 +36,7 @@ func runExample(verb string) string {
 // SubmitRun makes a run of a task type.
 type SubmitRun struct {
 	TaskType  string   `arg:"TASK" of:"run task" json:"-"`
-	Key       string   `flag:"key" json:"-" help:"there is one run per key; without a key each call makes a run"`
+	Key       string   `flag:"key" of:"choice" ask:"yes" json:"-" help:"there is one run per key; without a key each call makes a run"`
 	Params    string   `flag:"params" json:"-" long:"yes" help:"parameters for the dealer: any text, such as JSON"`
 	Name      string   `flag:"name" json:"-" help:"name of the graph: the dependants have it, too; left out: that of the runs in --after"`
 	After     []string `flag:"after" of:"run" form:"-" json:"-" help:"run to wait for, by its id or its task type; repeatable"`
