@@ -87,8 +87,9 @@ func (rs *Runs) submitTx(ctx context.Context, t sqldb.Tx, taskType string, s Sub
 	}
 	// Only now is it certain that no other transaction submits the key, and a tick may have made its run meanwhile.
 	found, err = rs.runOfKey(ctx, q, taskType, s.Key)
-	if err == nil && found.ID == "" {
-		found, err = rs.runOfKey(ctx, t, taskType, s.Key) // tx may have submitted the key before
+	if err == nil && found.ID == "" { // the row is of tx, which may have submitted the key before
+		found.ID, err = sqldb.Value[string](ctx, t, `SELECT run_id FROM schedule_submission
+			WHERE task_type = ? AND own_sign = ? AND run_key = ?`, taskType, rs.ownSign, s.Key)
 	}
 	existed := found.ID != "" && found.ID != id
 	if err == nil && existed && found.State != Skipped { // a tick reopens a run that is SKIPPED
