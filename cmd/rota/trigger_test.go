@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
@@ -81,6 +82,10 @@ func TestTriggers(t *testing.T) {
 		s.wantOutput("trigger list", ` PAUSED .* Europe/Berlin +- +-`)
 		s.wantOutput("trigger resume nightly", `^nightly\$BASE: resumed\n$`)
 
+		centertest.Exec(t, s.c, "UPDATE schedule_trigger SET status = 'DONE', next_fire_at = NULL")
+		for _, verb := range []string{"pause", "resume"} {
+			s.wantOutput("trigger "+verb+" nightly", `^nightly\$BASE: nothing to do; it is DONE: it has no further slot\n$`)
+		}
 		fired := strings.TrimSpace(s.run("trigger fire nightly")) // WAIT lets one run of the trigger wait
 		s.wantOutput("run show "+fired, ` by trigger nightly, for \S+Z, priority 0`)
 		stdout, stderr, code := s.try("trigger fire nightly")

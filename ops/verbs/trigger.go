@@ -51,11 +51,25 @@ var pauseTrigger = verb[PauseTrigger](Verb{
 
 // Prepare implements Operation.
 func (a PauseTrigger) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
-	return triggerChange(ctx, c, a.Trigger, pauseTrigger, "paused", "it misses its slots", func(
+	return pauseTriggerChange(ctx, c, a.Trigger, pauseTrigger, "paused", "it misses its slots", true)
+}
+
+// pauseTriggerChange returns the change that begins or ends the pause of a trigger. A trigger that is DONE stays so.
+func pauseTriggerChange(ctx context.Context, c *ops.Client, name string, v *Verb, past, effect string, paused bool,
+) (*Change, error) {
+	change, err := triggerChange(ctx, c, name, v, past, effect, func(
 		ctx context.Context, triggers *runs.Triggers, actor string,
 	) (Done, error) {
-		return Done{}, triggers.SetPaused(ctx, a.Trigger, true, actor)
+		return Done{}, triggers.SetPaused(ctx, name, paused, actor)
 	})
+	if err != nil {
+		return nil, err
+	}
+	if t, err := findTrigger(ctx, c, name); err != nil || t.Status == runs.TriggerDone {
+		change.Objects[0].do, change.Objects[0].Effect = nil, "it is DONE: it has no further slot"
+		return change, err
+	}
+	return change, nil
 }
 
 // ResumeTrigger ends the pause of a trigger.
@@ -72,11 +86,7 @@ var resumeTrigger = verb[ResumeTrigger](Verb{
 
 // Prepare implements Operation.
 func (a ResumeTrigger) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
-	return triggerChange(ctx, c, a.Trigger, resumeTrigger, "resumed", "", func(
-		ctx context.Context, triggers *runs.Triggers, actor string,
-	) (Done, error) {
-		return Done{}, triggers.SetPaused(ctx, a.Trigger, false, actor)
-	})
+	return pauseTriggerChange(ctx, c, a.Trigger, resumeTrigger, "resumed", "", false)
 }
 
 // DeleteTrigger deletes a trigger.
