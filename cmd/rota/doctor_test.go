@@ -128,6 +128,20 @@ func TestDoctorReportsAFileThatWorkersRefuse(t *testing.T) {
 	}
 }
 
+// A mistake that keeps the doctor from connecting hides no other mistake of the file.
+func TestDoctorReportsAllMistakesOfAFile(t *testing.T) {
+	t.Parallel()
+	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
+	path := filepath.Join(t.TempDir(), "rota.yaml")
+	writeFile(t, path, "hint: true\nweight: 2000\ntasks:\n  settle:\n    queue: 1"+goodDealer)
+	_, stderr, code := s.try("doctor -c " + path)
+	for _, want := range []string{":1: hint: unknown key", ":2: weight (2000): must be", ":5: tasks.settle.queue: unknown key"} {
+		if !strings.Contains(stderr, want) || code != 2 {
+			t.Errorf("exit code %d, stderr\n%swant %s", code, stderr, want)
+		}
+	}
+}
+
 // A process with two task types has two servers with one host:pid; the hints then name the uuid.
 func TestDoctorHintsNameOneServer(t *testing.T) {
 	t.Parallel()

@@ -62,7 +62,7 @@ A PROBLEM makes the exit code 1, a NOTE does not.`,
 func diagnose(cmd *cobra.Command, taskType string) (findings []condition.Condition, err error) {
 	c, err := cli.OpenRoster(cmd)
 	if errors.As(err, new(cli.UsageError)) {
-		return nil, err
+		return nil, withFile(cmd, err)
 	}
 	if err != nil {
 		return []condition.Condition{condition.New(condition.Database, "", err.Error(), "solve this first: "+
@@ -83,6 +83,16 @@ func diagnose(cmd *cobra.Command, taskType string) (findings []condition.Conditi
 		findings = append(findings, diagnoseStatements(cmd.Context(), c, task)...)
 	}
 	return findings, nil
+}
+
+// withFile returns all mistakes of a file with tasks in the place of those that keep a command from connecting, which
+// are some of them.
+func withFile(cmd *cobra.Command, err error) error {
+	file, mistakes := config.Load(cli.ConfigPath(cmd), cmd.Flags())
+	if file == nil || len(file.Tasks) == 0 || mistakes == nil {
+		return err
+	}
+	return cli.Usage(mistakes)
 }
 
 // fileTasks returns the task type, or all, of the file. If a worker refuses the file, it returns each error as a
