@@ -120,6 +120,24 @@ const unservedText = "no worker has served the task type for longer than judge_d
 // auditPause is how long an audit waits while the process audits another task type.
 const auditPause = 100 * time.Millisecond
 
+// cleanFor is how long an audit begins steps of the clean-up.
+const cleanFor = 500 * time.Millisecond
+
+// clean deletes what is older than the retention, step by step. One step for each audit is not enough: a trigger that
+// fires each second lets a task type of 32 queues write more rows than that.
+func (p *planner) clean(ctx context.Context) error {
+	for begin := time.Now(); ; {
+		deleted, err := ops.New(p.roster).Clean(ctx, p.cfg.Retention)
+		if err != nil || deleted < fullStep || time.Since(begin) > cleanFor {
+			return err
+		}
+	}
+}
+
+// fullStep is how many rows a step of the clean-up deletes at least that leaves others: a hundred runs have as many
+// queues.
+const fullStep = 100
+
 // audit returns the job that repairs rows that were edited by hand or written while the clock was ahead (S17), deletes
 // old rows, reminds of lost history (H8), and looks for task types that have no server, once per audit interval and
 // roster (S4).
@@ -148,7 +166,7 @@ func (p *planner) audit(r heartbeatReply) *job {
 			if loss, lost, err = p.roster.Roster().Loss(ctx); err != nil {
 				return err
 			}
-			if _, err = ops.New(p.roster).Clean(ctx, p.cfg.Retention); err != nil {
+			if err = p.clean(ctx); err != nil {
 				return err
 			}
 			if _, err = ops.New(p.roster).Items().Clean(ctx, p.cfg.ItemRetention); err != nil || r.watched == 0 {

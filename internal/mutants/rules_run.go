@@ -231,6 +231,12 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R12", "an audit makes one step of the clean-up",
+		"clean", "deleted < fullStep ||",
+		"deleted < 1_000_000 ||",
+		"TestRetentionKeepsUp",
+	},
+	{
 		"R12", "the failed items of a run outlive it",
 		"Clean", `[]string{"schedule_run_item", "schedule_run_queue"}`,
 		`[]string{"schedule_run_queue"}`,
