@@ -147,6 +147,9 @@ func (a StartBackfill) span(zone *time.Location) (r runs.BackfillRange, err erro
 
 func readSlot(name, text string, zone *time.Location) (time.Time, error) {
 	if t, err := time.ParseInLocation(time.DateOnly, text, zone); err == nil {
+		if _, skipped := t.ZoneBounds(); t.Format(time.DateOnly) != text { // the clock skips midnight
+			t = skipped
+		}
 		return t, nil
 	}
 	t, err := time.Parse(time.RFC3339, text)
