@@ -44,7 +44,7 @@ func TestCommandsStartShowAndControlABackfill(t *testing.T) {
 		s.wantOutput("run backfill resume "+id, `: resumed\n$`)
 		s.wantOutput("run backfill cancel "+id, `: cancelled\n$`)
 		s.wantOutput("run backfill list --state CANCELLED", ` 1/4 .* 3 of 4 slots were left, and 1 run was open`)
-		s.wantError(1, "the backfill is in the wrong state: it is CANCELLED", "run backfill pause extract")
+		s.wantError(1, "the backfill is in the wrong state: it is CANCELLED", "run backfill pause extract --dry-run")
 		s.wantOutput(march+" --dry-run", `4 slots: 3 to make, 0 to rerun, 1 to keep\.`)
 		if n := count(t, s.c.DB(), "schedule_event WHERE kind = 'RUN' AND reason LIKE 'backfill %' AND actor = '"+cli.Actor()+"'"); n != 4 {
 			t.Errorf("%d events of what was done to the backfill, want 4", n)

@@ -56,6 +56,7 @@ func TestRuns(t *testing.T) {
 		s.wantOutput("run list --state DEPENDENT_FAILED", ` report +DEPENDENT_FAILED .*`+cause)
 		s.wantError(1, "rota: run "+report+" (report) is DEPENDENT_FAILED: extract (run "+extract+") CANCELLED", "run wait report")
 		s.wantError(1, "is in the wrong state: it is CANCELLED", "run pause extract")
+		s.wantError(1, "is in the wrong state: it is CANCELLED", "run cancel extract --dry-run")
 		s.wantOutput("run rerun report --dry-run", `\nrun `+extract+` \(extract\) is CANCELLED: the run fails again at once.\n$`)
 		s.wantError(1, "rerun run "+report+": it is DEPENDENT_FAILED again: extract (run "+extract+") CANCELLED", "run rerun report")
 

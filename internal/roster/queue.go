@@ -263,6 +263,17 @@ func (l *LockTx) deleteRows(ctx context.Context, table, condition string, args .
 	return err
 }
 
+// CheckPin returns an error if labels are no list of labels that a queue can be pinned to.
+func CheckPin(labels string) error {
+	if err := sqldb.CheckText("labels", labels, sqldb.MaxText); err != nil {
+		return err
+	}
+	if _, err := plan.ParseSelector(labels); err != nil {
+		return fmt.Errorf("labels (%.60q) %w", labels, err)
+	}
+	return nil
+}
+
 // PinQueue says which labels a server must have to own the queue (P14): a list such as "zone=b" or "host=web1|web2".
 // The empty list says that any server may. The servers plan with their next heartbeats. A live owner that lacks a
 // label hands the queue over when another server may have it, and keeps it until then (P7).
@@ -270,12 +281,7 @@ func (l *LockTx) deleteRows(ctx context.Context, table, condition string, args .
 // The pin is not in the row of the queue. PostgreSQL lets each new batch share the lock on that row while a writer
 // waits for it, so that a pin in the row would wait for as long as the owner's batches overlap.
 func (o Operator) PinQueue(ctx context.Context, taskType, queueID, labels string) error {
-	err := sqldb.CheckText("labels", labels, sqldb.MaxText)
-	if err == nil {
-		if _, err = plan.ParseSelector(labels); err != nil {
-			err = fmt.Errorf("labels (%.60q) %w", labels, err)
-		}
-	}
+	err := CheckPin(labels)
 	if err != nil {
 		return fmt.Errorf("pin queue %q of %s: %w", queueID, taskType, err)
 	}

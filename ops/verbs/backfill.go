@@ -227,6 +227,9 @@ func backfillChange(
 		return nil, missing("the backfill")
 	}
 	b, err := ops.FindBackfill(ctx, c, name)
+	if err == nil && b.State != runs.BackfillRunning {
+		err = fmt.Errorf("%s backfill %s: %w: it is %s", v.Word(), b.ID, runs.ErrBackfillState, b.State)
+	}
 	if err != nil {
 		return nil, err
 	}

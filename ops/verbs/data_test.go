@@ -43,11 +43,16 @@ func TestQueuesWithoutADataDatabase(t *testing.T) {
 	_, err = c.Tasks().CompareGiven(t.Context(), "settle", s, []string{"queues"}) // a file that leaves out database
 	refused("more queues of a file", err, `task settle: database ("0-1=a,2-3=b") `+none+`"4"`)
 
-	change, err := verbs.AddQueue{TaskType: "regions", Queue: "south"}.Prepare(t.Context(), c) // its removal is cancelled
+	place := func(database string) {
+		t.Helper()
+		centertest.Exec(t, c.Center, "UPDATE schedule_task_type SET data_database = '"+database+"' WHERE task_type = 'regions'")
+	}
+	place("north=a,south=b,east=b")
+	change, err := verbs.AddQueue{TaskType: "regions", Queue: "east"}.Prepare(t.Context(), c)
 	must(t, err)
-	centertest.Exec(t, c.Center, "UPDATE schedule_task_type SET data_database = 'north=a' WHERE task_type = 'regions'")
+	place("north=a,south=b")
 	_, err = change.Do(t.Context(), "test")
-	if want := `it names no database for queue "south"`; err == nil || !strings.Contains(err.Error(), want) {
+	if want := `it names no database for queue "east"`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the setting has changed meanwhile: got %v, want %s", err, want)
 	}
 }

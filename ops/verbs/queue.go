@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,9 @@ func (a AddQueue) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	if err == nil && a.Queue != "" {
 		err = requireDatabase(ctx, c, a.TaskType, a.Queue)
 	}
+	if err == nil && a.Queue != "" {
+		err = requireNew(ctx, c, a.TaskType, a.Queue)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +48,18 @@ func (a AddQueue) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 		}
 		return c.Roster().Operator(actor).AddQueue(ctx, a.TaskType, a.Queue, a.Parameter)
 	}), given("the queue", a.Queue)
+}
+
+// requireNew returns an error if there is a queue of that name which is not to be removed.
+func requireNew(ctx context.Context, c *ops.Client, taskType, queue string) error {
+	q, err := readQueue(ctx, c, taskType, queue)
+	switch {
+	case errors.Is(err, ErrUnknownQueue):
+		return nil
+	case err == nil && !q.Removing:
+		err = fmt.Errorf("add queue %q to %s: there is a queue of that name", queue, inEnvironment(c, taskType))
+	}
+	return err
 }
 
 // requireDatabase returns an error if the setting database says nothing about a queue: nobody could work it.
@@ -76,7 +92,7 @@ var removeQueue = verb[RemoveQueue](Verb{
 func (a RemoveQueue) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	err := requireNames(ctx, c, a.TaskType)
 	if err == nil {
-		err = given("the queue", a.Queue)
+		_, err = readQueue(ctx, c, a.TaskType, a.Queue)
 	}
 	if err != nil {
 		return nil, err
@@ -251,7 +267,7 @@ func (a PinQueue) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	if q.Pin != "" {
 		change.Says = append(change.Says, "It is pinned to "+q.Pin+" now.")
 	}
-	return change, given("the labels", a.Labels)
+	return change, cmp.Or(given("the labels", a.Labels), roster.CheckPin(a.Labels))
 }
 
 // SetQueue gives a queue limits of its own.

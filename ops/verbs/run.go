@@ -436,7 +436,22 @@ func (a Reach) change(ctx context.Context, c *ops.Client, name string, v runVerb
 	if a.Graph {
 		return v.graphChange(ctx, c, r)
 	}
+	if err := v.check(r.Run); err != nil {
+		return nil, err
+	}
 	return v.change(c, r, v.Button()), nil
+}
+
+// check returns runs.ErrRunState if the verb would be refused for a run in its state.
+func (v runVerb) check(r runs.Run) error {
+	fits := !r.Ended()
+	if v.Name == "run rerun" {
+		fits = r.Ended() && r.State != runs.Success
+	}
+	if fits {
+		return nil
+	}
+	return fmt.Errorf("%s %s: %w: it is %s", v.Word(), nameOfRun(r), runs.ErrRunState, r.State)
 }
 
 func (v runVerb) change(c *ops.Client, r runs.Record, title string) *Change {
