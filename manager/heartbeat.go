@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/hex"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -149,11 +151,16 @@ const reconnectTimeout = 15 * time.Second
 // heartbeat follows (S12): the shortest one that is valid, or the longest one if none is. A task type whose intervals
 // are too short for the database does not end the leases of the others: when its own lease has expired, the heartbeat
 // may take as long as they allow.
+//
+// The registrations are in the order of their uuids. Heartbeats and statistics then lock the rows of the process in one
+// order: one that is sent early, because a server joins, may meet a write of the statistics. In two orders they end in
+// a deadlock, which PostgreSQL finds after a second.
 func (h *heartbeater) snapshot() (all []*registration, interval, lease time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var shortest, longest time.Duration
-	for _, r := range h.registrations {
+	for _, uuid := range slices.Sorted(maps.Keys(h.registrations)) {
+		r := h.registrations[uuid]
 		i := r.lease.intervals()
 		if len(all) == 0 || i.heartbeat < interval {
 			interval = i.heartbeat

@@ -1,6 +1,9 @@
 package manager
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +39,21 @@ func TestAnnouncement(t *testing.T) {
 	want(time.Hour)
 	beat("d", 20*time.Second, 20*time.Second) // it was sent before, and is sent again
 	beat("e", time.Hour, time.Hour)
+}
+
+// S1: heartbeats and statistics lock the rows of the process in one order, so that they cannot deadlock.
+func TestRowsAreLockedInOneOrder(t *testing.T) {
+	h := &heartbeater{registrations: map[string]*registration{}}
+	for i := range 20 {
+		r := newRegistration(fmt.Sprint("host", i%7), &Settings{HeartbeatInterval: time.Second, JudgeDeadInterval: time.Minute},
+			func() {})
+		defer r.lease.stop()
+		h.registrations[r.uuid] = r
+	}
+	all, _, _ := h.snapshot()
+	if !slices.IsSortedFunc(all, func(a, b *registration) int { return strings.Compare(a.uuid, b.uuid) }) || len(all) != 20 {
+		t.Errorf("%d registrations are in no order", len(all))
+	}
 }
 
 // S11: the reply to a heartbeat that was sent before the lease expired does not count, because it may have been written

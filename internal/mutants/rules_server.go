@@ -27,6 +27,12 @@ var serverMutants = []mutant{
 		"TestHeartbeatTextDoesNotGrow",
 	},
 	{
+		"S1", "heartbeats and statistics lock rows in any order",
+		"snapshot", "range slices.Sorted(maps.Keys(h.registrations)) {",
+		"range slices.Collect(maps.Keys(h.registrations)) {",
+		"TestRowsAreLockedInOneOrder",
+	},
+	{
 		"S1", "a heartbeat waits for the plan",
 		"setState", "\tp.newState = n\n",
 		"\tp.newState = n\n\t_, _ = l.Exec(ctx, `UPDATE schedule_server SET state = ? WHERE uuid = ?`, n.state, n.uuid)\n",
