@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -38,7 +39,8 @@ const sendTimeout = 5 * time.Second
 // a note in the row of the task type if its setting hinted is true, and the workers read that four times a second;
 // then all queues of the task type are meant, in all environments. If hinted is false, Wake does nothing there. Wake
 // returns when the hint was sent, together with others that came while an earlier one was sent: a process sends one at
-// a time. A hint that fails costs the time up to the next look, so the caller may ignore the error.
+// a time. It may return an error of these. A hint that waits for its turn is given up at the end of ctx; one that is
+// being sent is not, for 5 s. A hint that fails costs the time up to the next look, so the caller may ignore the error.
 func (c *Center) Wake(ctx context.Context, taskType string, keys ...string) error {
 	return c.send(ctx, Hint{OwnSign: c.ownSign, TaskType: taskType, Keys: keys})
 }
@@ -72,14 +74,14 @@ func (c *Center) notify(ctx context.Context, db execer, payload string) error {
 
 // send sends a hint, or waits until another caller has sent it.
 func (c *Center) send(ctx context.Context, one Hint) error {
-	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	waiting, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	h := c.sender.join(one)
 	select {
 	case c.sender.turn <- struct{}{}:
 		defer func() { <-c.sender.turn }()
-	case <-ctx.Done():
-		return fmt.Errorf("send a hint: %w", ctx.Err())
+	case <-waiting.Done():
+		return fmt.Errorf("send a hint: %w", waiting.Err())
 	}
 	if !h.sent {
 		c.sender.detach(h)
@@ -88,17 +90,19 @@ func (c *Center) send(ctx context.Context, one Hint) error {
 	return h.err
 }
 
-// deliver sends hints, or leaves them in the rows of their task types.
+// deliver sends hints, or leaves them in the rows of their task types. They are those of other callers, too: so neither
+// the end of this caller's context nor an error for one task type keeps the others from being sent.
 func (c *Center) deliver(ctx context.Context, h *hints) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
+	defer cancel()
 	if c.Notifies() {
 		return c.notify(ctx, c.db.Dealers, h.payload())
 	}
+	var errs []error
 	for _, one := range h.list {
-		if err := c.roster.LeaveHint(ctx, one.TaskType); err != nil {
-			return err
-		}
+		errs = append(errs, c.roster.LeaveHint(ctx, one.TaskType))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // sender joins the hints that come while one is sent.

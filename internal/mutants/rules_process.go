@@ -393,6 +393,24 @@ var processMutants = []mutant{
 		"TestHintsAreSentTogether",
 	},
 	{
+		"X9", "a caller that gives up takes the hints of others with it",
+		"deliver", "context.WithoutCancel(ctx)",
+		"ctx",
+		"TestHintsOfOthersAreSent",
+	},
+	{
+		"X9", "a hint that cannot be left keeps others from being left",
+		"deliver", "errs = append(errs, c.roster.LeaveHint(ctx, one.TaskType))",
+		"if errs = append(errs, c.roster.LeaveHint(ctx, one.TaskType)); errs[0] != nil {\n\t\t\tbreak\n\t\t}",
+		"TestHintsOfOthersAreSent",
+	},
+	{
+		"X9", "a hint waits for no other writer",
+		"LeaveHint", "r.DB.Repeat(",
+		"r.DB.Exec(",
+		"TestHintsOfOthersAreSent",
+	},
+	{
 		"X9", "a new owner is not told of a release",
 		"tryUnderLock", "len(l.given) > 0",
 		"len(l.given) > 1_000",

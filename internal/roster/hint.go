@@ -8,9 +8,9 @@ import (
 
 // LeaveHint leaves a hint in the row of a task type whose writers all send hints (hinted), on a database without
 // notifications (X9). The statement commits at once: a transaction that did it with its inserts would make all such
-// transactions wait for each other.
+// transactions wait for each other. It is tried again while another transaction holds the row, or on SQLite the file.
 func (r *Roster) LeaveHint(ctx context.Context, taskType string) error {
-	_, err := r.DB.Exec(ctx, `UPDATE schedule_task_type SET hint_version = hint_version + 1
+	_, err := r.DB.Repeat(ctx, `UPDATE schedule_task_type SET hint_version = hint_version + 1
 		WHERE task_type = ? AND hinted`, taskType)
 	return sqldb.Wrap(err, "leave a hint")
 }
