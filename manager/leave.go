@@ -72,8 +72,8 @@ func (b *base) withLeaveLimit(ctx context.Context) (context.Context, context.Can
 const leaveLimit = 5 * time.Second
 
 // handOverAll removes the server from the roster and hands over what it still owns. It repeats that while the database
-// does not answer, until the lease expires: after that the other servers take over anyway. A failure is an error of the
-// server.
+// does not answer, until the lease expires, and for leaveLimit at least: after that the other servers take over anyway.
+// A failure is an error of the server.
 func (s *session) handOverAll(ctx context.Context, notDrained []string) {
 	for _, h := range s.proc.Queues() {
 		if h.Drained {
@@ -96,7 +96,7 @@ func (s *session) handOverAll(ctx context.Context, notDrained []string) {
 		if cause == nil || !errors.Is(err, context.DeadlineExceeded) {
 			cause = err // the end of the time says less than what failed before
 		}
-		if !s.roster.IsTransient(err) || !s.reg.lease.valid() {
+		if !s.roster.IsTransient(err) || !time.Now().Before(by) {
 			s.server.fail(s.server.notLeft(cause))
 			return
 		}

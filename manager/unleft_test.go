@@ -72,3 +72,25 @@ func TestALeaveWaitsForNoJobBeyondTheLease(t *testing.T) {
 		}
 	})
 }
+
+// H4: a worker that is to leave when its lease is over already tries for five seconds all the same, also where the
+// database answers each attempt at once.
+func TestALeaveIsTriedForFiveSeconds(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		w := cl.start("a", nil, fast)
+		time.Sleep(5 * time.Second)
+		cl.exec("PRAGMA query_only = ON") // as after a fail-over that is under way
+		time.Sleep(20 * time.Second)      // longer than the lease
+		go func() {
+			time.Sleep(4 * time.Second)
+			cl.exec("PRAGMA query_only = OFF")
+		}()
+		if err := cl.leave(w); err != nil {
+			cl.Errorf("Run returned %v although the database took writes after four seconds", err)
+		}
+		var servers int
+		if cl.scan("SELECT COUNT(*) FROM schedule_server", &servers); servers != 0 {
+			cl.Errorf("%d servers are still in the roster", servers)
+		}
+	})
+}

@@ -63,6 +63,12 @@ var handoverMutants = []mutant{
 		"TestRunReturnsThatItHasNotLeft",
 	},
 	{
+		"H4", "a server whose lease is over tries once to leave",
+		"handOverAll", "!time.Now().Before(by)",
+		"!s.reg.lease.valid()",
+		"TestALeaveIsTriedForFiveSeconds",
+	},
+	{
 		"H4", "leave without a hand-over",
 		"Leave", "leaving: s.uuid, forced: forced",
 		"forced: forced",
