@@ -193,6 +193,37 @@ func testReservationsEnd(t *testing.T, c *center.Center) {
 			r.wantOwners(want...)
 		})
 	}
+	for name, o := range map[string]struct {
+		queue string
+		total int
+		want  []string
+	}{
+		"a merge": {"0", 1, []string{"0/1 B"}},
+		"a split": {"0", 8, []string{"0/8 B", "1/4 B", "2/4 -", "3/4 B", "4/8 B"}},
+	} {
+		end := func(r *fixture) {
+			r.Helper()
+			for range 2 {
+				for _, q := range r.changing("B") {
+					r.finishChange("B", q)
+				}
+			}
+			r.rebalance("B")
+			r.wantTotals(o.want...)
+		}
+		t.Run("P13 N3 "+name+" ends the reservations of its queues", func(t *testing.T) {
+			r := newNamedPair(t, c, splittable)
+			r.leaveFor("A", soon)
+			r.resize(o.queue, o.total)
+			end(r)
+		})
+		t.Run("P13 N3 "+name+" that waits ends the reservations of its queues", func(t *testing.T) {
+			r := newNamedPair(t, c, splittable)
+			r.resize(o.queue, o.total)
+			r.leaveFor("A", soon)
+			end(r)
+		})
+	}
 }
 
 // testNothingToReserve checks which queues are not reserved when their owner leaves.

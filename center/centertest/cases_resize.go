@@ -2,6 +2,7 @@ package centertest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -232,6 +233,23 @@ func testSplit(t *testing.T, c *center.Center) {
 		r.backdatePlan("'2020-01-01 00:00:00.000000'")
 		r.beatAndPlan(1, "A")
 		r.wantTotals("0/2 A", "1/4 -", "3/4 -")
+	})
+	t.Run("N3 the events say first what was withdrawn", func(t *testing.T) {
+		const queues = 20
+		r := newFixture(t, c, center.Settings{Queues: queues, Splittable: true})
+		r.join("A")
+		for _, total := range []int{2 * queues, 4 * queues} {
+			r.must(c.Roster().Operator("test").ResizeAll(t.Context(), r.task, total, 0))
+		}
+		reasons := r.readColumn(`SELECT reason FROM schedule_event WHERE task_type = '%s' AND kind = 'RESIZING'
+			ORDER BY queue_id, event_id`, r.task)
+		want := slices.Repeat([]string{
+			"the total 40 was requested instead of 20", "the request for the total 40 was withdrawn",
+			"the total 80 was requested instead of 20",
+		}, queues)
+		if diff := cmp.Diff(want, reasons); diff != "" {
+			t.Fatalf("reasons of the events (-want +got):\n%s", diff)
+		}
 	})
 	t.Run("N3 a request is withdrawn with the present total", func(t *testing.T) {
 		r := newFixture(t, c, splittable)

@@ -69,6 +69,24 @@ var handoverMutants = []mutant{
 		"TestALeaveIsTriedForFiveSeconds",
 	},
 	{
+		"P13", "a queue that was merged still waits for an absent server",
+		"mergeQueues", "reserved_for = NULL, reserved_until = NULL, ",
+		"",
+		"TestConformance/.*/P13_reservations_end",
+	},
+	{
+		"P13", "a queue that was split still waits for an absent server",
+		"splitQueue", "reserved_for = NULL, reserved_until = NULL, ",
+		"",
+		"TestConformance/.*/P13_reservations_end",
+	},
+	{
+		"N3", "the events of a request stand in any order",
+		"resize", "slices.SortStableFunc(events,",
+		"slices.SortFunc(events,",
+		"TestConformance/.*/N3_split",
+	},
+	{
 		"H4", "leave without a hand-over",
 		"Leave", "leaving: s.uuid, forced: forced",
 		"forced: forced",

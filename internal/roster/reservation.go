@@ -40,7 +40,7 @@ func CheckReturn(name string, within time.Duration) error {
 }
 
 // keep takes the owner from the queues of a LEAVING server, and reserves them. It leaves out what other servers have
-// requested, what operators change, and the queues in forced. It reserves nothing while the task type is paused.
+// requested, what operators remove, and the queues in forced. It reserves nothing while the task type is paused.
 func (r Reservation) keep(ctx context.Context, l *LockTx, uuid string, forced []string) error {
 	if may, err := r.mayKeep(ctx, l); err != nil || !may {
 		return err

@@ -7,8 +7,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// splitQueue splits a queue that nobody works. An owner that has drained it keeps it under the next epoch. Its row is
-// locked.
+// splitQueue splits a queue that nobody works. An owner that has drained it keeps it under the next epoch. A reservation
+// ends (P13). Its row is locked.
 func splitQueue(ctx context.Context, l *LockTx, q sizedQueue, actor string) error {
 	total := l.Changes.Total(q.ID)
 	delete(l.Changes, q.ID)
@@ -17,7 +17,7 @@ func splitQueue(ctx context.Context, l *LockTx, q sizedQueue, actor string) erro
 	}
 	err := sqldb.Changed(l.Exec(ctx, `UPDATE schedule_queue SET queue_total = ?, epoch = epoch + 1,
 		cur_since = CASE WHEN cur_server IS NULL THEN NULL ELSE {now} END, req_server = NULL, req_since = NULL,
-		failing_since = NULL, plan_version = ?, gmt_modified = {now}
+		failing_since = NULL, reserved_for = NULL, reserved_until = NULL, plan_version = ?, gmt_modified = {now}
 		WHERE `+ofTask+` AND queue_id = ? AND epoch = ? AND COALESCE(cur_server, '') = ?`,
 		total, l.versions.plan+1, l.TaskType, l.OwnSign, q.ID, q.Epoch, q.Owner))
 	if err != nil {
@@ -80,7 +80,8 @@ func (queues sizedQueues) toChange(l *LockTx, q sizedQueue) ([]sizedQueue, error
 	return nil, fmt.Errorf("the total is %d", q.Total)
 }
 
-// mergeQueues merges queues that nobody works into the first of them. Their rows are locked.
+// mergeQueues merges queues that nobody works into the first of them, which is not reserved any more (P13): it has items
+// of servers that are there. Their rows are locked.
 func mergeQueues(ctx context.Context, l *LockTx, family []sizedQueue, total int, actor string) error {
 	first, gone := family[0], family[1:]
 	if err := RaiseEpochHigh(ctx, l); err != nil {
@@ -110,7 +111,8 @@ func mergeQueues(ctx context.Context, l *LockTx, family []sizedQueue, total int,
 		return err
 	}
 	_, err := l.Exec(ctx, `UPDATE schedule_queue SET failing_since = NULL, queue_total = ?, epoch = ?, crash_count = ?,
-		window_done_at = ?, gmt_modified = {now} WHERE `+ofTask+` AND queue_id = ?`,
+		window_done_at = ?, reserved_for = NULL, reserved_until = NULL, gmt_modified = {now}
+		WHERE `+ofTask+` AND queue_id = ?`,
 		total, l.EpochHigh+1, crashes, l.Dialect.TimeOrNull(windowDone), l.TaskType, l.OwnSign, first.ID)
 	if err != nil {
 		return fmt.Errorf("merge the queues %s: %w", idsOf(family), err)
