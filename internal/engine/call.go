@@ -27,10 +27,11 @@ type call struct {
 	settings *Settings
 
 	// When the call was claimed:
-	wakes   uint64 // the scheduler's
-	quota   int    // how many items the call may try while the breaker is open; 0 while it is closed
-	round   uint64 // setup.rounds
-	doubted bool   // so much had failed since the last success that a failure says little about its item
+	wakes    uint64 // the scheduler's
+	quota    int    // how many items the call may try while the breaker is open; 0 while it is closed
+	round    uint64 // setup.rounds
+	reloaded uint64 // setup.reloads
+	doubted  bool   // so much had failed since the last success that a failure says little about its item
 
 	outcome outcome
 	err     error

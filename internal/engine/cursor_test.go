@@ -268,3 +268,34 @@ func TestCursorOfALostQueue(t *testing.T) {
 		}
 	})
 }
+
+// changedBehind is a store whose records an operator drops behind a look-up of them, before its select has ended.
+type changedBehind struct {
+	failedItems
+	w *world
+}
+
+func (c changedBehind) Find(ctx context.Context, q processor.Queue, keys []string) ([]engine.FailedItem, error) {
+	found, err := c.failedItems.Find(ctx, q, keys)
+	c.mu.Lock()
+	changed := len(c.items) > 0
+	clear(c.items)
+	c.mu.Unlock()
+	if changed {
+		c.w.Reload()
+	}
+	return found, err
+}
+
+// X6: a cursor waits for an item that backs off. If an operator changes its record while the select is under way that
+// finds it, the cursor does not wait for the pause of the old record.
+func TestRecordsChangeDuringASelect(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		m := newMemory()
+		m.items["a00"] = engine.FailedItem{Key: "a00", Attempts: 1, RetryIn: 10 * time.Hour}
+		w.start(t, newTape(w, 1), engine.Env{Items: changedBehind{failedItems{m}, w}, Cursors: cursorsOf{m}, Bind: bindCursor},
+			settings(), "a")
+		time.Sleep(time.Minute)
+		w.expect(t, "1s a00-a00 a00")
+	})
+}

@@ -87,7 +87,7 @@ func (e *executor) beginLocked(c *call, w work) {
 	e.call, e.work = c, w
 	c.logCtx = c.ctx
 	c.settings, c.began, c.now, c.wakes = s.settings, e.now, e.now, s.wakes
-	c.round = s.rounds.Load()
+	c.round, c.reloaded = s.rounds.Load(), s.reloads.Load()
 	s.outage.rest(e.now, s.settings)
 	c.doubted = s.outage.doubts(e.now, s.settings, s.capabilities.Cursored)
 	c.grant.inFlight++

@@ -332,6 +332,9 @@ func (c *selectCall) planNextLocked(s *scheduler) {
 			t.next(c, s)
 		}
 	}
+	if c.reloads.Load() != c.reloaded { // it may have read the records before; Reload relaxes the lanes that rest
+		t.relax(c.now.Add(s.settings.SleepTimeNoData))
+	}
 }
 
 func (c *selectCall) reset() {

@@ -321,6 +321,12 @@ var processMutants = []mutant{
 		"TestQueuesThatAreNotIdle",
 	},
 	{
+		"X6", "a cursor waits as a record says that has changed during its select",
+		"planNextLocked", "c.reloads.Load() != c.reloaded",
+		"false",
+		"TestRecordsChangeDuringASelect",
+	},
+	{
 		"X9", "a hint during a select is lost",
 		"hintLocked", "l.sweep == nil",
 		"l.sweep == nil && !l.selecting",
