@@ -96,7 +96,7 @@ func (c *Center) deliver(ctx context.Context, h *hints) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
 	if c.Notifies() {
-		return c.notify(ctx, c.db.Dealers, h.payload())
+		return c.notify(ctx, c.db.Store, h.payload()) // dealers may have all of their connections in use
 	}
 	var errs []error
 	for _, one := range h.list {

@@ -30,6 +30,16 @@ func openEar(t *testing.T, url, ownSign string) ear {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return listen(t, c)
+}
+
+func listen(t *testing.T, c *center.Center) ear {
+	t.Helper()
 	e := ear{c, make(chan center.Hint, 1000), make(chan error, 100)}
 	ctx, cancel := context.WithCancel(t.Context())
 	var listening sync.WaitGroup
@@ -43,9 +53,6 @@ func openEar(t *testing.T, url, ownSign string) ear {
 	t.Cleanup(func() {
 		cancel()
 		listening.Wait()
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 	return e
 }
@@ -131,6 +138,29 @@ func TestWakeReachesTheEnvironment(t *testing.T) {
 	}
 	if h := other.next(0); h.TaskType != "" {
 		t.Errorf("hint %+v of another environment", h)
+	}
+}
+
+// X9: dealers that have all of their connections in use keep no hint from being sent or heard.
+func TestHintsNeedNoConnectionOfDealers(t *testing.T) {
+	c, err := center.Open(t.Context(), anydb.URL(testdb.URL(t, testdb.Postgres)),
+		center.Options{Schema: center.SchemaCreate, DealerConns: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	tx, err := c.DB().BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() }) // its error does not matter
+	e := listen(t, c)
+	e.hears(t)
+	if err := c.Wake(t.Context(), "settle"); err != nil {
+		t.Error(err)
+	}
+	if h := e.next(10 * time.Second); h.TaskType != "settle" {
+		t.Errorf("hint %+v, want settle", h)
 	}
 }
 

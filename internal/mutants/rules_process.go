@@ -399,6 +399,12 @@ var processMutants = []mutant{
 		"TestHintsAreSentTogether",
 	},
 	{
+		"X9", "a hint waits for a connection of the dealers",
+		"deliver", "c.db.Store",
+		"c.db.Dealers",
+		"TestHintsNeedNoConnectionOfDealers",
+	},
+	{
 		"X9", "a caller that gives up takes the hints of others with it",
 		"deliver", "context.WithoutCancel(ctx)",
 		"ctx",
