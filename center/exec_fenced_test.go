@@ -90,6 +90,14 @@ func TestExecFenced(t *testing.T) {
 					t.Errorf("%s: error %v, state %s", text, err, f.state())
 				}
 			}
+			// The parameters of the fence are none of the statement's.
+			f.exec("UPDATE orders SET state = 'NEW'")
+			for _, text := range []string{"UPDATE orders SET state = $1", "UPDATE orders SET state = $2 WHERE id = $1"} {
+				args := []any{1}[:strings.Count(text, "$")-1]
+				if err := center.ExecFenced(f.batch, f.c.DB(), text, args...); err == nil || f.state() != "NEW" {
+					t.Errorf("%s with %d parameters: error %v, state %s", text, len(args), err, f.state())
+				}
+			}
 			// What it refuses as a part of another statement is tried that way once.
 			refused := f.c.Stats().Errors["refused"]
 			for range 3 {

@@ -51,6 +51,12 @@ var fenceMutants = []mutant{
 		"TestDataExecFenced",
 	},
 	{
+		"F1", "a mark without a parameter reads one of the fence",
+		"Guarded", `range strings.Count(head, "?") {`,
+		"range 0 {",
+		"TestExecFenced/postgres",
+	},
+	{
 		"F1", "a SELECT is executed under the fence, where nobody reads it",
 		"Guarded", `[]string{"INSERT",`,
 		`[]string{"WITH", "INSERT",`,

@@ -155,13 +155,19 @@ const GuardFailed = "rota: fenced"
 
 // Guarded returns the text of a statement with parameters under the guard of a queue of a table. It returns false if
 // the database has no such form. It also does so unless the statement begins with INSERT, UPDATE or DELETE: the guard
-// does not read the result of the statement, and PostgreSQL would not execute a SELECT then.
+// does not read the result of the statement, and PostgreSQL would not execute a SELECT then. Nor does it guard a
+// statement with a mark that has no parameter: that must fail, and would read a parameter of the guard.
 func (d *Dialect) Guarded(table, work string, params int) (text string, ok bool) {
 	verb, _, _ := strings.Cut(strings.Join(strings.Fields(work), " "), " ")
 	if d.Guard == "" || !slices.Contains([]string{"INSERT", "UPDATE", "DELETE"}, strings.ToUpper(verb)) {
 		return "", false
 	}
 	head, tail, _ := strings.Cut(strings.ReplaceAll(d.Guard, "{table}", table), "{work}")
+	for n := range strings.Count(head, "?") {
+		if strings.Contains(work, "$"+strconv.Itoa(params+1+n)) {
+			return "", false
+		}
+	}
 	head = number(head, params+1)
 	return head + strings.TrimRight(work, "; \n\t") + "\n" + tail, true // a comment may end the statement
 }
