@@ -147,7 +147,7 @@ func (a *alerter) checkProgress(p roster.HeartbeatReply, restricted bool) {
 		a.progress, a.progressAt = done, time.Now()
 		return
 	}
-	patience := max(a.settings.StallAfter, 2*(a.settings.SleepTimeNoData+a.settings.SleepTimeInterval))
+	patience := max(a.settings.StallAfter, 2*(a.proc.PollPause()+a.settings.SleepTimeInterval))
 	if idle := time.Since(a.progressAt); idle > patience {
 		text := fmt.Sprintf("nothing selected or executed for %s (queues: %d)", idle.Round(time.Second), a.view.owned.Load())
 		if p.Share.Granted == 0 {

@@ -225,3 +225,17 @@ func TestStandbyIsRaisedOnce(t *testing.T) {
 		}
 	})
 }
+
+// X9: a worker that hears hints polls its empty queues once in 30 s. That is no reason for NO_FETCH, however soon calls
+// count as stalled.
+func TestHintedQueuesAreNoReasonForAnAlert(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		alerts := new(alertLog)
+		s := manager.Settings{Queues: 2, Hinted: true, StallAfter: 10 * time.Second}
+		cl.serveAlerted(alerts, &store{items: map[int]bool{}}, s)
+		time.Sleep(10 * time.Minute)
+		if kinds := alerts.kinds(); len(kinds) > 0 {
+			cl.Fatalf("alerts: %v, want none", kinds)
+		}
+	})
+}

@@ -16,6 +16,14 @@ func (p *Processor) Hinted() bool {
 	return s.settings.Hinted
 }
 
+// PollPause returns the pause of a queue after a select that has found nothing: that of Settings.Hinted while hints
+// arrive, otherwise SleepTimeNoData.
+func (p *Processor) PollPause() time.Duration {
+	s := p.lock()
+	defer s.mu.Unlock()
+	return s.pollPause()
+}
+
 // pollPause returns the pause of a queue after a select that has found nothing.
 func (s *scheduler) pollPause() time.Duration {
 	if s.settings.Hinted && s.env.Hears() {

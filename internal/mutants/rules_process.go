@@ -357,6 +357,12 @@ var processMutants = []mutant{
 		"TestHintedQueuesArePolledAsANet",
 	},
 	{
+		"X9", "a worker that polls seldom, because it hears hints, raises an alert",
+		"checkProgress", "a.proc.PollPause()",
+		"a.settings.SleepTimeNoData",
+		"TestHintedQueuesAreNoReasonForAnAlert",
+	},
+	{
 		"X9", "a process that has become deaf waits for its next poll",
 		"hear", "m.Wake(s.taskType)",
 		"_ = s",
