@@ -96,8 +96,17 @@ func (s *scheduler) hintAllLocked(now time.Time) {
 		s.peeks.hint(now)
 	}
 	for _, g := range s.grants {
-		if !peeks || !g.lane.times.idle(now) {
+		if peeks && g.lane.times.idle(now) {
+			s.pollSoonLocked(g.lane, now)
+		} else {
 			s.hintLocked(g.lane, now)
 		}
 	}
+}
+
+// pollSoonLocked makes an idle lane wait for the peek that answers a hint no longer than for any peek of a queue without
+// hints: the peek may hang, or wait for those of other task types.
+func (s *scheduler) pollSoonLocked(l *lane, now time.Time) {
+	l.times.ask(askPoll, now.Add(2*s.settings.SleepTimeNoData))
+	s.due.update(l)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/dutyrota/rota/internal/engine"
@@ -124,6 +125,57 @@ func TestAHintThatComesWhileNothingMayBeSelected(t *testing.T) {
 				time.Sleep(time.Second)
 				if len(i.busy([]string{"a"})) > 0 {
 					t.Error("an item with a hint waits a second after the process may select again")
+				}
+			})
+		})
+	}
+}
+
+// X9: a hint for all queues whose peek hangs, or waits for those of other task types, is followed by selects as soon as
+// without hints, and they are no reason for UNHINTED.
+func TestAHintWhosePeekHangs(t *testing.T) {
+	for name, hint := range map[string]func(w *world, i *inbox, hold func()){
+		"alone": func(w *world, i *inbox, hold func()) {
+			hold()
+			i.arrive("a1")
+			w.Hint()
+		},
+		"after one that has read too early": func(w *world, i *inbox, hold func()) {
+			w.Hint()
+			time.Sleep(time.Second / 2)
+			i.arrive("a1")
+			w.Hint()
+			hold()
+		},
+		"after one that hangs": func(w *world, i *inbox, hold func()) {
+			hold()
+			time.Sleep(35 * time.Second)
+			i.arrive("a1")
+			w.Hint()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				var alerts atomic.Int32
+				i, peeking := newInbox(w), make(chan struct{}, 1)
+				i.quiet, i.peek = true, func(_ context.Context, idle []string) ([]string, error) {
+					busy := i.busy(idle)
+					time.Sleep(time.Second)
+					return busy, nil
+				}
+				hintedWorld(t, w, i, engine.Env{Peeking: peeking, Alert: func(a engine.Alert) { alerts.Add(1) }})
+				for range 10 {
+					time.Sleep(time.Minute)
+					synctest.Wait()
+					hint(w, i, func() { peeking <- struct{}{} }) // a peek of another task type
+					time.Sleep(5 * time.Second)
+					if len(i.busy([]string{"a"})) > 0 {
+						t.Error("an item with a hint has waited for five seconds")
+					}
+					<-peeking
+				}
+				if n := alerts.Load(); n > 0 {
+					t.Errorf("%d alerts", n)
 				}
 			})
 		})

@@ -50,6 +50,9 @@ func (k *peeks) hint(now time.Time) {
 	k.plan(later(k.began.Add(hintPause), now))
 }
 
+// answersHint reports whether a peek is to answer a hint, or is about to.
+func (k *peeks) answersHint() bool { return k.hinted || k.running != nil && k.running.hinted }
+
 // leavesIdle reports whether the select shows that its lane is idle: it began at the start of the source, and returned
 // nothing at all. Items that back off or are dead still match the user's condition, so a peek would find them, and
 // those of the order keys that the select has left out too.
@@ -166,6 +169,12 @@ func (s *scheduler) newPeekLocked(now time.Time) *peek {
 		s.finishPeekLocked(p, now)
 		return nil
 	}
+	if p.hinted {
+		for _, l := range p.asked {
+			s.pollSoonLocked(l.lane, now)
+		}
+		s.wakeNextLocked(now)
+	}
 	slices.SortFunc(p.asked, func(a, b idleLane) int {
 		x, y := a.selection.Queue, b.selection.Queue
 		return cmp.Or(cmp.Compare(x.Database, y.Database), compareQueues(x, y))
@@ -246,7 +255,7 @@ func (p *Processor) endPeek(ctx context.Context, k *peek) {
 		s.stats.LastError, s.stats.LastErrorTime = fmt.Errorf("peek at queue %s: %w", k.queueIDs(), k.err), now
 	}
 	s.finishPeekLocked(k, now)
-	s.peeks.off = off
+	s.peeks.off, s.peeks.hinted = off, s.peeks.hinted && !off
 	pause := s.pollPause()
 	if s.peeks.hinted {
 		pause = hintPause

@@ -37,7 +37,7 @@ func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now
 	s.due.remove(l)
 	s.selects++
 	l.selecting = true
-	c.polled = l.times.polls()
+	c.polled = l.times.polls() && !s.peeks.answersHint()
 	l.times.selected(now)
 	c.suspect = l.rest.failures > 0
 	c.lane, c.grant = l, l.grant

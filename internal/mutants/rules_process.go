@@ -351,6 +351,24 @@ var processMutants = []mutant{
 		"TestHintsAreJoined",
 	},
 	{
+		"X9", "a queue rests for as long as the peek hangs that answers its hint",
+		"newPeekLocked", "s.pollSoonLocked(l.lane, now)",
+		"_ = l",
+		"TestAHintWhosePeekHangs",
+	},
+	{
+		"X9", "a queue rests while the peek hangs that a hint comes after",
+		"hintAllLocked", "s.pollSoonLocked(g.lane, now)",
+		"_ = g",
+		"TestAHintWhosePeekHangs",
+	},
+	{
+		"X9", "items with a hint whose peek hangs count as items without one",
+		"claimLocked", "l.times.polls() && !s.peeks.answersHint()",
+		"l.times.polls()",
+		"TestAHintWhosePeekHangs",
+	},
+	{
 		"X9", "a process that hears nothing polls as if it heard hints",
 		"pollPause", "s.settings.Hinted && s.env.Hears()",
 		"s.settings.Hinted",
