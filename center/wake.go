@@ -151,6 +151,7 @@ func (h *hints) add(one Hint) {
 	})
 	switch {
 	case i < 0:
+		one.Keys = slices.Clone(one.Keys) // the slice is the caller's
 		h.list = append(h.list, one)
 	case len(one.Servers) > 0:
 		h.list[i].Servers = append(h.list[i].Servers, one.Servers...)

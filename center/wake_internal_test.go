@@ -3,6 +3,7 @@ package center
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -57,5 +58,17 @@ func TestHintsOfOthersAreSent(t *testing.T) {
 	versions, err := c.roster.HintVersions(t.Context(), []string{"first", "second"})
 	if err != nil || versions["first"] != 0 || versions["second"] != 1 {
 		t.Errorf("versions %v, %v, want a hint for second; the callers got %v and %v", versions, err, <-errs, <-errs)
+	}
+}
+
+// X9: the hints that others join to that of a caller leave the keys of its slice as they are.
+func TestHintsOfOthersLeaveTheKeysOfACaller(t *testing.T) {
+	keys := []string{"1", "2", "3", "4"}
+	h := &hints{}
+	h.add(Hint{TaskType: "bill", Keys: keys[:2]})
+	h.add(Hint{TaskType: "bill", Keys: []string{"9"}})
+	h.add(Hint{TaskType: "bill", Keys: keys[2:]})
+	if got := strings.Join(h.list[0].Keys, " "); got != "1 2 9 3 4" || strings.Join(keys, " ") != "1 2 3 4" {
+		t.Errorf("hints for %s, and the caller has %s", got, keys)
 	}
 }

@@ -435,6 +435,12 @@ var processMutants = []mutant{
 		"TestHintsOfOthersAreSent",
 	},
 	{
+		"X9", "hints that are joined write into the slice of a caller",
+		"add", "one.Keys = slices.Clone(one.Keys)",
+		"",
+		"TestHintsOfOthersLeaveTheKeysOfACaller",
+	},
+	{
 		"X9", "a hint that cannot be left keeps others from being left",
 		"deliver", "errs = append(errs, c.roster.LeaveHint(ctx, one.TaskType))",
 		"if errs = append(errs, c.roster.LeaveHint(ctx, one.TaskType)); errs[0] != nil {\n\t\t\tbreak\n\t\t}",
