@@ -21,8 +21,8 @@ TESTSUM        := $(BIN)/gotestsum-$(TESTSUM_VERSION)/gotestsum
 
 # Most tests wait: for time limits, locks, processes and servers. More of them than cores run at a time. They are not
 # vetted: make lint does that, with the code. To link them without what debuggers need takes half the processor time,
-# and stack traces stay as they are.
-OVERLAP := -parallel 8 -vet=off -ldflags=-w
+# and stack traces stay as they are. Without the paths of their directory, clones share what they have compiled.
+OVERLAP := -parallel 8 -vet=off -ldflags=-w -trimpath
 
 # The tests make garbage for minutes, in processes that are small: to collect it a fourth as often takes a fifth off their
 # processor time, and a quarter under the race detector, where GOMEMLIMIT bounds the memory of a package.
