@@ -261,7 +261,7 @@ type Discarder[T any] interface {
 type SetSelector[T any] interface {
 	// SelectSet returns the next items of the owned queues, as Select does for one queue. s.Queue is empty. For idle
 	// queues it is called as Peek is: s.Limit is their number, and an item of each queue that has some should be among
-	// the result. It may modify owned.
+	// the result. If the result is full, it is called again for the queues without an item in it. It may modify owned.
 	SelectSet(ctx context.Context, s Selection, owned []Queue) ([]T, error)
 
 	// QueueOf returns the ID of the queue that item belongs to. The executor that selected item calls it once per item. If

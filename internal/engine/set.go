@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/dutyrota/rota/processor"
 )
@@ -40,15 +41,40 @@ func (d setDealer[T]) Peek(ctx context.Context, idle []processor.Selection) (nam
 				rest = append(rest, other)
 			}
 		}
-		s.Limit = len(owned)
-		list, err := d.selectSet(ctx, s, owned)
+		some, err := d.peekAt(ctx, s, owned)
 		if err != nil {
 			return nil, err
 		}
-		for _, item := range list {
-			named = append(named, d.set.QueueOf(item))
+		named, idle = append(named, some...), rest
+	}
+	return named, nil
+}
+
+// peekAt names those of the queues that have items. A select that ends at its limit says nothing about the queues
+// without an item in it, so that it asks for these again.
+func (d setDealer[T]) peekAt(ctx context.Context, s processor.Selection, owned []processor.Queue) (named []string, err error) {
+	for len(owned) > 0 {
+		s.Limit = len(owned)
+		list, err := d.selectSet(ctx, s, slices.Clone(owned))
+		if err != nil {
+			return nil, err
 		}
-		idle = rest
+		busy := make(map[string]bool, len(list))
+		for _, item := range list {
+			busy[d.set.QueueOf(item)] = true
+		}
+		rest := owned[:0:0]
+		for _, q := range owned {
+			if busy[q.ID] {
+				named = append(named, q.ID)
+			} else {
+				rest = append(rest, q)
+			}
+		}
+		if len(list) < s.Limit || len(rest) == len(owned) { // the latter is an error of the dealer
+			break
+		}
+		owned = rest
 	}
 	return named, nil
 }

@@ -83,6 +83,46 @@ func TestSetIsAskedForOneQueueUnlessItIsIdle(t *testing.T) {
 	})
 }
 
+// shortShelves is a SetSelector whose select of several queues ends at the limit, whatever queues the items are of.
+type shortShelves struct{ *shelves }
+
+func (l shortShelves) SelectSet(ctx context.Context, s processor.Selection, owned []processor.Queue) ([]string, error) {
+	page, err := l.shelves.SelectSet(ctx, s, owned)
+	clear(owned)
+	return page[:min(len(page), s.Limit)], err
+}
+
+// X8: if a select of idle queues ends at its limit, those that it has not named may have items, too: they are asked again.
+func TestAnIdleQueueWithManyItemsHidesNoOther(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := shortShelves{newShelves(w)}
+		w.start(t, d, engine.Env{Bind: bind}, settings(), "a", "b", "c", "d")
+		time.Sleep(500 * time.Millisecond)
+		w.mu.Lock()
+		w.journal = nil
+		d.items["a"] = []string{"a1", "a2", "a3", "a4"}
+		d.items["c"] = []string{"c1"}
+		w.mu.Unlock()
+		time.Sleep(time.Second)
+		w.expect(t, "1s [a1 a2] a:7", "1s [a3 a4] a:7", "1s [c1] c:7", "1s ask [a b c d] of 4, limit 4", "1s ask [a] of 4, limit 10",
+			"1s ask [a] of 4, limit 10", "1s ask [b c d] of 4, limit 3", "1s ask [c] of 4, limit 10", "1s ask [c] of 4, limit 10")
+	})
+}
+
+// A dealer that returns items of no queue that it was asked for is not asked again.
+func TestAPeekOfASetThatNamesOtherQueues(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := shortShelves{newShelves(w)}
+		w.start(t, d, engine.Env{}, settings(), "a", "b")
+		time.Sleep(500 * time.Millisecond)
+		w.mu.Lock()
+		w.journal, d.items["b"] = nil, []string{"x1", "x2", "x3"}
+		w.mu.Unlock()
+		time.Sleep(time.Second)
+		w.expect(t, "1s ask [a b] of 2, limit 2")
+	})
+}
+
 // A select that returns an item of another queue fails, and names the queue. None of its items is executed.
 func TestSetThatReturnsItemsOfOtherQueues(t *testing.T) {
 	for bad, want := range map[string]string{"x1": `queue a alone and returned an item of queue "x"`, "boom": "panic: boom"} {

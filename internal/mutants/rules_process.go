@@ -309,6 +309,12 @@ var processMutants = []mutant{
 		"TestQueuesOfAFailedPeekAreSelected|TestEachDatabaseIsPeekedByItself",
 	},
 	{
+		"X8", "the items of one queue hide those of others from a peek of a set",
+		"peekAt", "len(list) < s.Limit || len(rest) == len(owned)",
+		"true",
+		"TestAnIdleQueueWithManyItemsHidesNoOther",
+	},
+	{
 		"X8", "queues rest while their peek hangs",
 		"looked", "began.Add(2*interval)",
 		"began.Add(time.Hour)",
