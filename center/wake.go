@@ -54,7 +54,7 @@ func (c *Center) WakeInTx(ctx context.Context, tx *sql.Tx, taskType string, keys
 		return nil
 	}
 	h := &hints{list: []Hint{{OwnSign: c.ownSign, TaskType: taskType, Keys: keys}}}
-	return c.notify(ctx, tx, h.payload())
+	return c.notify(ctx, tx, h)
 }
 
 // Notifies reports whether the database sends notifications: PostgreSQL. Elsewhere Wake reaches only the workers of
@@ -65,9 +65,11 @@ type execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-func (c *Center) notify(ctx context.Context, db execer, payload string) error {
-	if _, err := db.ExecContext(ctx, c.db.Notify, hintChannel, payload); err != nil {
-		return fmt.Errorf("send a hint: %w", err)
+func (c *Center) notify(ctx context.Context, db execer, h *hints) error {
+	for _, payload := range h.payloads() {
+		if _, err := db.ExecContext(ctx, c.db.Notify, hintChannel, payload); err != nil {
+			return fmt.Errorf("send a hint: %w", err)
+		}
 	}
 	return nil
 }
@@ -96,7 +98,7 @@ func (c *Center) deliver(ctx context.Context, h *hints) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
 	if c.Notifies() {
-		return c.notify(ctx, c.db.Store, h.payload()) // dealers may have all of their connections in use
+		return c.notify(ctx, c.db.Store, h) // dealers may have all of their connections in use
 	}
 	var errs []error
 	for _, one := range h.list {
@@ -163,17 +165,25 @@ func (h *hints) add(one Hint) {
 	}
 }
 
-// payload returns the text of a notification. Hints that are too long are for all queues of their task types, and for
-// no servers: so many would all read their queues at once.
-func (h *hints) payload() string {
+// payloads returns the text of a notification. Hints that are too long are for all queues of their task types, and for
+// no servers: so many would all read their queues at once. If they are still too long, they are sent in several.
+func (h *hints) payloads() []string {
 	text := marshal(h.list)
-	if len(text) > mostHint {
-		for i := range h.list {
-			h.list[i].Keys, h.list[i].Servers = nil, nil
-		}
-		text = marshal(h.list)
+	if len(text) <= mostHint {
+		return []string{text}
 	}
-	return text
+	for i := range h.list {
+		h.list[i].Keys, h.list[i].Servers = nil, nil
+	}
+	return split(h.list)
+}
+
+func split(list []Hint) []string {
+	text, half := marshal(list), len(list)/2
+	if len(text) <= mostHint || half == 0 {
+		return []string{text}
+	}
+	return append(split(list[:half]), split(list[half:])...)
 }
 
 func marshal(list []Hint) string {

@@ -164,6 +164,29 @@ func TestHintsNeedNoConnectionOfDealers(t *testing.T) {
 	}
 }
 
+// X9: hints for so many task types that one notification has no room for them are sent in several.
+func TestHintsForManyTaskTypes(t *testing.T) {
+	e := openEar(t, testdb.URL(t, testdb.Postgres), "TEST")
+	e.hears(t)
+	const n = 300
+	var callers sync.WaitGroup
+	for i := range n {
+		callers.Go(func() {
+			if err := e.c.Wake(t.Context(), fmt.Sprintf("a task type with a long name, number %d", i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	callers.Wait()
+	heard := map[string]bool{}
+	for len(heard) < n && !t.Failed() {
+		h := e.next(10 * time.Second)
+		if heard[h.TaskType] = true; h.TaskType == "" {
+			t.Fatalf("%d task types of %d", len(heard), n)
+		}
+	}
+}
+
 // X9: hints that come while one is sent are sent together, and none is lost.
 func TestHintsAreSentTogether(t *testing.T) {
 	e := openEar(t, testdb.URL(t, testdb.Postgres), "TEST")

@@ -441,6 +441,12 @@ var processMutants = []mutant{
 		"TestHintsOfOthersAreSent",
 	},
 	{
+		"X9", "hints for many task types are too long for a notification",
+		"split", "half == 0",
+		"true",
+		"TestHintsForManyTaskTypes",
+	},
+	{
 		"X9", "hints that are joined write into the slice of a caller",
 		"add", "one.Keys = slices.Clone(one.Keys)",
 		"",
