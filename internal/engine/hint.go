@@ -104,8 +104,8 @@ func (s *scheduler) hintAllLocked(now time.Time) {
 	}
 }
 
-// pollSoonLocked makes an idle lane wait for the peek that answers a hint no longer than for any peek of a queue without
-// hints: the peek may hang, or wait for those of other task types.
+// pollSoonLocked makes an idle lane wait for the peek that answers a hint no longer than for any peek of a queue
+// without hints: the peek may hang, or wait for those of other task types.
 func (s *scheduler) pollSoonLocked(l *lane, now time.Time) {
 	l.times.ask(askPoll, now.Add(2*s.settings.SleepTimeNoData))
 	s.due.update(l)

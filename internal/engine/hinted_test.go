@@ -163,7 +163,7 @@ func TestAHintWhosePeekHangs(t *testing.T) {
 					time.Sleep(time.Second)
 					return busy, nil
 				}
-				hintedWorld(t, w, i, engine.Env{Peeking: peeking, Alert: func(a engine.Alert) { alerts.Add(1) }})
+				hintedWorld(t, w, i, engine.Env{Peeking: peeking, Alert: func(engine.Alert) { alerts.Add(1) }})
 				for range 10 {
 					time.Sleep(time.Minute)
 					synctest.Wait()

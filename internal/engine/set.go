@@ -52,7 +52,8 @@ func (d setDealer[T]) Peek(ctx context.Context, idle []processor.Selection) (nam
 
 // peekAt names those of the queues that have items. A select that ends at its limit says nothing about the queues
 // without an item in it, so that it asks for these again.
-func (d setDealer[T]) peekAt(ctx context.Context, s processor.Selection, owned []processor.Queue) (named []string, err error) {
+func (d setDealer[T]) peekAt(ctx context.Context, s processor.Selection, owned []processor.Queue) ([]string, error) {
+	var named []string
 	for len(owned) > 0 {
 		s.Limit = len(owned)
 		list, err := d.selectSet(ctx, s, slices.Clone(owned))

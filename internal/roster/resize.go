@@ -66,7 +66,7 @@ func (o Operator) resize(ctx context.Context, taskType string, total int, seen i
 		if err := errors.Join(queues.checkRequests(l, requests), checkOpenRun(ctx, l, requests)); err != nil {
 			return err
 		}
-		slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.queue, b.queue) }) // first what is withdrawn
+		slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.queue, b.queue) }) // withdrawals first
 		if err := l.queuesChanged(ctx, 0); err != nil {
 			return err
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// splitQueue splits a queue that nobody works. An owner that has drained it keeps it under the next epoch. A reservation
-// ends (P13). Its row is locked.
+// splitQueue splits a queue that nobody works. An owner that has drained it keeps it under the next epoch. A
+// reservation ends (P13). Its row is locked.
 func splitQueue(ctx context.Context, l *LockTx, q sizedQueue, actor string) error {
 	total := l.Changes.Total(q.ID)
 	delete(l.Changes, q.ID)
