@@ -80,8 +80,8 @@ func (queues sizedQueues) toChange(l *LockTx, q sizedQueue) ([]sizedQueue, error
 	return nil, fmt.Errorf("the total is %d", q.Total)
 }
 
-// mergeQueues merges queues that nobody works into the first of them, which is not reserved any more (P13): it has items
-// of servers that are there. Their rows are locked.
+// mergeQueues merges queues that nobody works into the first of them, which is not reserved any more (P13): it has
+// items of servers that are there. Their rows are locked.
 func mergeQueues(ctx context.Context, l *LockTx, family []sizedQueue, total int, actor string) error {
 	first, gone := family[0], family[1:]
 	if err := RaiseEpochHigh(ctx, l); err != nil {
