@@ -27,10 +27,10 @@ var ErrOtherDatabase = errors.New("the transaction does not lead to the roster's
 // tells the servers where the database sends hints ([center.WakeInTx] says at what cost). Elsewhere they find the row
 // with their next heartbeat. Until then no list has the run, and Get returns ErrUnknownRun.
 //
-// A key has one run, as with Submit: existed is true if it has a run, or if tx or another transaction has submitted it.
-// Two transactions that submit one key at the same time wait for each other, as for a unique key of the caller's own. If
-// Submit makes the run of the key while tx is open, this run does the work, and the id that SubmitTx has returned is
-// that of no run.
+// A key has one run, as with Submit: existed is true if it has a run, or if tx or another transaction has submitted
+// it. Two transactions that submit one key at the same time wait for each other, as for a unique key of the caller's
+// own. If Submit makes the run of the key while tx is open, this run does the work, and the id that SubmitTx has
+// returned is that of no run.
 //
 // The runs in After may be of the same transaction. On SQLite the transaction must be an immediate one, as those of
 // Center.DB are. SubmitTx returns the errors of Submit, and ErrOtherDatabase if tx leads to a database without a
@@ -119,7 +119,8 @@ func (rs *Runs) runOfKey(ctx context.Context, q sqldb.Eacher, taskType, key stri
 
 // checkUpstreamsTx checks that the runs exist, or are to be made if the transaction commits. It returns the name of the
 // first of them that has one: a tick may make the run before its upstreams.
-func (rs *Runs) checkUpstreamsTx(ctx context.Context, q sqldb.Eacher, t sqldb.Tx, after []string) (name string, err error) {
+func (rs *Runs) checkUpstreamsTx(ctx context.Context, q sqldb.Eacher, t sqldb.Tx, after []string,
+) (name string, err error) {
 	for _, id := range slices.Sorted(slices.Values(after)) {
 		var of string
 		request, submitted, err := "", false, sqldb.CheckText("the id", id, maxRunID)
