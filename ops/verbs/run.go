@@ -189,7 +189,8 @@ var rerunRun = verb[RerunRun](Verb{
 func (a RerunRun) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	change, err := a.change(ctx, c, a.Run, runVerb{
 		Verb: rerunRun, past: "reopened", effect: "the queues that were not done run again",
-		one: rerunOne, all: (*runs.Runs).RerunGraph,
+		one: func(rs *runs.Runs, ctx context.Context, id, actor string) error { return rerunOne(ctx, rs, id, actor) },
+		all: (*runs.Runs).RerunGraph,
 	})
 	if err == nil && !a.Graph {
 		change.Warnings, err = failedUpstreams(ctx, c, change.Objects[0].ID)
@@ -198,7 +199,7 @@ func (a RerunRun) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 }
 
 // rerunOne reruns a run. It returns an error if the run has ended again at once, because an upstream has not succeeded.
-func rerunOne(rs *runs.Runs, ctx context.Context, id, actor string) error {
+func rerunOne(ctx context.Context, rs *runs.Runs, id, actor string) error {
 	if err := rs.Rerun(ctx, id, actor); err != nil {
 		return err
 	}
