@@ -165,7 +165,7 @@ func (h *hints) add(one Hint) {
 	}
 }
 
-// payloads returns the text of a notification. Hints that are too long are for all queues of their task types, and for
+// payloads returns the texts of notifications. Hints that are too long are for all queues of their task types, and for
 // no servers: so many would all read their queues at once. If they are still too long, they are sent in several.
 func (h *hints) payloads() []string {
 	text := marshal(h.list)
