@@ -236,7 +236,7 @@ func TestRightsOfGrants(t *testing.T) {
 			operator.wantOutput("trigger apply nightly --task extract --every 1h --dry-run", `kind +CRON +EVERY`)
 			for _, args := range rosterCommands {
 				switch {
-				case regexp.MustCompile(`^run wait|^task wait|^trigger apply|^run ack`).MatchString(args): // they print more than one line, or find nothing to acknowledge
+				case regexp.MustCompile(`^run wait|^task wait|^trigger apply|^run ack|^run rerun`).MatchString(args): // they print more than one line, or find nothing to do
 				case regexp.MustCompile(`list|show|plan|top`).MatchString(args):
 					operator.run(args)
 				default:
