@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/center"
@@ -110,14 +111,20 @@ func (c *Client) ExpireOwnSigns(ctx context.Context, taskType, actor string, see
 }
 
 // abandonedRosters selects rosters with queues that no server has served and no statement has changed for
-// expire_own_sign_interval, without cursors and without an operator's triggers.
-const abandonedRosters = ` JOIN schedule_task_type t ON t.task_type = r.task_type WHERE r.queue_total > 0
+// expire_own_sign_interval, without cursors and without an operator's triggers. An interval of the row that workers
+// refuse selects none (S13): it would delete the queues of live servers.
+var abandonedRosters = strings.ReplaceAll(` JOIN schedule_task_type t ON t.task_type = r.task_type
+	WHERE r.queue_total > 0 AND {interval} >= t.judge_dead_interval_ms
 	AND NOT EXISTS (SELECT 1 FROM schedule_server s WHERE s.task_type = r.task_type AND s.own_sign = r.own_sign
-		AND s.heartbeat_time >= {ago t.expire_own_sign_interval_ms})
+		AND (s.heartbeat_time >= {ago {interval}} OR s.heartbeat_time >= {ago s.judge_dead_interval_ms}))
 	AND NOT EXISTS (SELECT 1 FROM schedule_queue q WHERE q.task_type = r.task_type AND q.own_sign = r.own_sign
-		AND (q.gmt_modified >= {ago t.expire_own_sign_interval_ms} OR q.cursor_value <> ''))
+		AND (q.gmt_modified >= {ago {interval}} OR q.cursor_value <> ''))
 	AND NOT EXISTS (SELECT 1 FROM schedule_trigger g WHERE g.target = r.task_type AND g.own_sign = r.own_sign
-	AND g.name <> r.task_type)`
+	AND g.name <> r.task_type)`, "{interval}", expireInterval)
+
+// expireInterval is the interval in milliseconds. A zero in the row means the default, as in code.
+var expireInterval = fmt.Sprintf(`COALESCE(NULLIF(t.expire_own_sign_interval_ms, 0), %d)`,
+	center.Settings{}.WithDefaults().ExpireOwnSignInterval.Milliseconds())
 
 // expireOwnSign deletes one environment if it is still abandoned under the lock row.
 func expireOwnSign(ctx context.Context, r *roster.Roster, taskType, actor string, seen time.Time,

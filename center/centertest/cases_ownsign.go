@@ -26,6 +26,14 @@ func testOwnSignExpiry(t *testing.T, _ *center.Center, url string) {
 	if expired := expire(p.Now.Add(-time.Hour)); len(expired) > 0 {
 		t.Fatalf("own_signs %v expired under a clock that was set, want none (S7)", expired)
 	}
+	setInterval := func(ms int) {
+		base.exec("UPDATE schedule_task_type SET expire_own_sign_interval_ms = %d WHERE task_type = '%s'", ms, base.task)
+	}
+	setInterval(1) // by hand, less than judge_dead_interval: a day was meant
+	if expired := expire(p.Now); len(expired) > 0 {
+		t.Fatalf("own_signs %v expired by an interval that workers refuse, want none (S13)", expired)
+	}
+	setInterval(0) // by hand: the default, as in code
 	if diff := cmp.Diff([]string{"DIED", "OLD"}, expire(p.Now)); diff != "" {
 		t.Fatalf("expired own_signs (-want +got):\n%s", diff)
 	}
@@ -52,6 +60,11 @@ func testOwnSignExpiry(t *testing.T, _ *center.Center, url string) {
 		t.Errorf("queue 0 has epoch %d, want one above 7, which was used before (H6)", e)
 	}
 	base.wantOwners("A", "A")
+	base.exec("UPDATE schedule_task_type SET judge_dead_interval_ms = 1 WHERE task_type = '%s'", base.task)
+	setInterval(1)
+	if expired := expire(p.Now); slices.Contains(expired, "LIVES") {
+		t.Errorf("own_signs %v expired, want LIVES to stay: its server is alive by the interval that it goes by (S13)", expired)
+	}
 }
 
 // newOwnSigns defines the task type in BASE and in environments with names that say what became of them.

@@ -303,6 +303,18 @@ var serverMutants = []mutant{
 		"TestWorkerWhoseRepliesComeLate",
 	},
 	{
+		"S13", "an interval that workers refuse deletes environments",
+		"abandonedRosters", "AND {interval} >= t.judge_dead_interval_ms",
+		"AND {interval} >= 0",
+		"TestConformance/.*/S7_own_sign_expiry",
+	},
+	{
+		"S13", "an environment is deleted under its live servers",
+		"abandonedRosters", " OR s.heartbeat_time >= {ago s.judge_dead_interval_ms}))",
+		"))",
+		"TestConformance/.*/S7_own_sign_expiry",
+	},
+	{
 		"S13", "an absurd interval in one row fails the heartbeats of all servers",
 		"dialect", "sqldb.ClampedMillis(ms) + \" AS double precision",
 		"ms + \" AS double precision",
