@@ -52,11 +52,20 @@ func (t TaskRecord) Scale(perWorker int64) (Scale, error) {
 		s.Reason += fmt.Sprintf("; %d of %d queues were counted within the last minute, and the others are taken for as "+
 			"full as these", s.Counted, s.Queues)
 	}
-	if t.Unassigned > 0 && s.Workers <= t.Servers-t.DeadServers {
-		s.Workers, s.Reason = t.Servers-t.DeadServers+1, fmt.Sprintf("%d queues have no owner", t.Unassigned)
+	if t.Crowded > 0 && s.Workers <= t.Servers-t.DeadServers {
+		s.Workers = t.Servers - t.DeadServers + 1
+		s.Reason = fmt.Sprintf("%d queues have no owner because of max_queues_per_server", t.Crowded)
 	}
 	if s.Workers > s.Queues {
 		s.Workers, s.Reason = max(1, s.Queues), s.Reason+"; there are no more queues"
+	}
+	for _, limit := range []struct {
+		name string
+		n    int64
+	}{{"max_servers", t.MaxServers}, {"max_in_flight", t.MaxInFlight}} {
+		if limit.n > 0 && s.Workers > limit.n {
+			s.Workers, s.Reason = limit.n, fmt.Sprintf("%s; %s is %d", s.Reason, limit.name, limit.n)
+		}
 	}
 	if t.Paused {
 		s.Workers, s.Reason = 1, "the task type is paused"

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -72,6 +73,12 @@ type TaskRecord struct {
 	FreshQueues int64    `json:"fresh_backlog_queues"`
 	FreshAge    *float64 `json:"fresh_backlog_age_s"`
 
+	// What bounds Scale: how many queues have no owner because of max_queues_per_server, and any further worker may get
+	// them; and two settings, 0 for no limit.
+	Crowded     int64 `db:"crowded"       json:"-"`
+	MaxServers  int64 `db:"max_servers"   json:"-"`
+	MaxInFlight int64 `db:"max_in_flight" json:"-"`
+
 	// GrantedCalls is how many calls of Execute the servers may have in flight together. It is above the setting
 	// max_in_flight until all servers have lowered their shares, and nil while a server has no limit.
 	GrantedCalls *int64 `json:"max_in_flight_granted"`
@@ -93,6 +100,9 @@ func (t TaskRecord) Lost() int64 { return t.Overdue + t.Orphan + t.Unassigned + 
 // freshSeconds is FreshBacklog, for statements.
 var freshSeconds = strconv.Itoa(int(FreshBacklog.Seconds()))
 
+// isCrowded is a condition on a row of schedule_assignment: the queue has no owner, and any further worker may get it.
+var isCrowded = `status = 'UNASSIGNED' AND pin = '' AND waits_for LIKE '` + plan.QueuesPerServer.String() + `:%'`
+
 // List lists the task types and the state of their rosters in this own_sign, by name. With a name it lists only that
 // task type, and returns ErrUnknownTask if there is none. It sends one statement. Package doctor
 // says what is wrong with them.
@@ -110,6 +120,7 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 	}
 	rows, err := sqldb.Records[row](ctx, t.c.db, `SELECT {columns} FROM (
 		SELECT n.task_type, t.mode, t.processor_type, COALESCE(t.splittable, FALSE) AS splittable, t.version,
+			t.max_servers, t.max_in_flight, q.crowded,
 			COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.queue_changes, r.skipped,
 			r.partition_version,
 			s.servers, s.overdue_servers, s.failing_servers, s.max_in_flight_granted,
@@ -137,12 +148,12 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 				SUM(CASE WHEN status = 'OVERDUE' THEN queues END) AS overdue,
 				SUM(CASE WHEN status = 'ORPHAN' THEN queues END) AS orphan,
 				SUM(CASE WHEN status = 'UNASSIGNED' THEN queues END) AS unassigned,
-				SUM(CASE WHEN status = 'RESERVED' THEN queues END) AS reserved,
+				SUM(CASE WHEN status = 'RESERVED' THEN queues END) AS reserved, SUM(crowded) AS crowded,
 				SUM(items) AS backlog_items, NULLIF(SUM(counted), 0) AS backlog_queues,
 				MAX(oldest) AS backlog_oldest_s, MAX(age) AS backlog_age_s, SUM(rate) AS backlog_rate,
 				SUM(fresh_items) AS fresh_backlog_items, SUM(fresh) AS fresh_backlog_queues,
 				MAX(fresh_age) AS fresh_backlog_age_s
-			FROM (SELECT task_type, status, COUNT(*) AS queues,
+			FROM (SELECT task_type, status, COUNT(*) AS queues, COUNT(CASE WHEN `+isCrowded+` THEN 1 END) AS crowded,
 					`+sqldb.SumOf("backlog_items")+` AS items, COUNT(backlog_items) AS counted,
 					MAX(backlog_oldest_s) AS oldest, MAX(backlog_age_s) AS age, SUM(backlog_rate) AS rate,
 					SUM(CASE WHEN backlog_age_s <= `+freshSeconds+` THEN backlog_items END) AS fresh_items,
