@@ -166,6 +166,18 @@ func testTimesAhead(t *testing.T, c *center.Center) {
 			t.Error("watching_since is still in the future")
 		}
 	})
+	t.Run("S13 S17 a bound that workers refuse shortens no pause", func(t *testing.T) {
+		r := newTimes(t, c, "refused")
+		r.exec("UPDATE schedule_failed_item SET next_attempt_at = '%s' WHERE %s", r.now().Add(3*time.Hour).UTC().Format(timeLayout), r.rows("schedule_failed_item"))
+		for _, bound := range []int{0, 1} { // the default, as in code, and less than item_retry
+			r.exec("UPDATE schedule_task_type SET item_retry_max_ms = %d WHERE task_type = '%s'", bound, r.task)
+			r.exec("UPDATE schedule_task_running SET audited_at = NULL WHERE %s", r.rows("schedule_task_running"))
+			r.audit()
+			if !r.later("schedule_failed_item", "next_attempt_at", 2*time.Hour) {
+				t.Errorf("with item_retry_max_ms = %d an item is due in less than two hours, want three as its server wrote", bound)
+			}
+		}
+	})
 	t.Run("S17 an audit bounds what is due", func(t *testing.T) {
 		r := newTimes(t, c, "due")
 		r.exec("DELETE FROM schedule_event WHERE %s AND kind <> 'ALERT'", r.rows("schedule_event"))

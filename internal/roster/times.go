@@ -48,7 +48,7 @@ type timeTable struct {
 
 // timeBounds are the settings that bound due times, in milliseconds.
 type timeBounds struct {
-	ItemRetryMax, QueueRetry, RunTimeout, RunStartTimeout, HeartbeatInterval sqldb.Millis
+	ItemRetry, ItemRetryMax, QueueRetry, RunTimeout, RunStartTimeout, HeartbeatInterval sqldb.Millis
 }
 
 // ClockSlack is how far in the future a time may lie that is not: the nodes of a cluster differ (L8), and a server's
@@ -126,9 +126,7 @@ var timeTables = []timeTable{
 	)},
 	{name: "schedule_failed_item", rows: ofThisRoster, large: true, times: slices.Concat(
 		events("first_failed_at"),
-		[]storedTime{{column: "next_attempt_at", meaning: due, atOnce: true, limit: func(b timeBounds) string {
-			return soon(max(ClockSlack, time.Duration(b.ItemRetryMax)))
-		}}},
+		[]storedTime{{column: "next_attempt_at", meaning: due, atOnce: true, limit: latestRetry}},
 	)},
 	{name: "schedule_trigger", rows: `q.target = ? AND q.own_sign = ?`, times: slices.Concat(
 		timesOf(given, []string{"start_at", "end_at"}), timesOf(slot, []string{"next_fire_at"}),
@@ -159,6 +157,15 @@ const (
 
 // LongestQueuePause bounds the pauses of a queue of a run, which double with each failure.
 const LongestQueuePause = 24 * time.Hour
+
+// latestRetry is the latest next attempt of an item that may be written now. It is unknown by a setting that servers do
+// not go by: 0, which is the default to them, or one that they refuse (S13).
+func latestRetry(b timeBounds) string {
+	if b.ItemRetryMax <= 0 || b.ItemRetryMax < b.ItemRetry {
+		return ""
+	}
+	return soon(max(ClockSlack, time.Duration(b.ItemRetryMax)))
+}
 
 // latestDeadline is the latest deadline that may be written now: of a run that is open, or of one that waits to be.
 func latestDeadline(b timeBounds) string {
@@ -245,7 +252,7 @@ func (p Planner) setBack(ctx context.Context) (bool, error) {
 // correctTimes brings times back that the clock has not reached although it should have: they were edited by hand, or
 // the clock was set back since (S17). It leaves out rows that other transactions hold (L5).
 func (p Planner) correctTimes(ctx context.Context, setBack bool) error {
-	bounds, found, err := sqldb.Record[timeBounds](ctx, p.roster.DB, `SELECT item_retry_max_ms, queue_retry_ms,
+	bounds, found, err := sqldb.Record[timeBounds](ctx, p.roster.DB, `SELECT item_retry_ms, item_retry_max_ms, queue_retry_ms,
 		run_timeout_ms, run_start_timeout_ms, heartbeat_interval_ms FROM schedule_task_type WHERE task_type = ?`, p.taskType)
 	if err != nil || !found {
 		return sqldb.Wrap(err, "read the bounds of times")
