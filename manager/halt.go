@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
 )
 
@@ -49,6 +50,8 @@ func (h *halt) follow(ctx context.Context, p heartbeatReply) {
 	case !paused && h.handingOver() && !h.leaving:
 		h.log.LogAttrs(ctx, slog.LevelInfo, "worker resumed by an operator")
 		h.handOverBy = time.Time{}
+	case h.leaving && !h.unannounced && roster.MayOwn(p.State): // an operator has resumed it: plans give it queues
+		h.agenda.add(time.Now(), announceDrain)
 	}
 	h.paused = p.Paused
 }
@@ -93,7 +96,7 @@ func (h *halt) leave() {
 // handOverAll hands everything over.
 func (h *halt) announce() *job {
 	by, reservation := h.handOverBy, h.cfg.reservation()
-	if reservation.Within > 0 {
+	if reservation.Within > 0 || h.overdue() {
 		by = time.Now().Add(h.settings.JudgeDeadInterval) // without it handOverAll reserves nothing
 	}
 	return &job{

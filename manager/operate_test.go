@@ -106,3 +106,23 @@ func TestPause(t *testing.T) {
 		}
 	})
 }
+
+// H4: a worker that leaves keeps no queue that others could work, although an operator has resumed it: it says so again.
+func TestResumedWhileLeaving(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := fast
+		s.ThreadNumber, s.DrainTimeout = 1, time.Hour
+		a := cl.start("a", &work{takes: time.Hour}, s)
+		time.Sleep(time.Second)
+		first := cl.uuid()
+		a.stop()
+		time.Sleep(10 * time.Second)
+		if err := cl.c.Roster().Operator("test").PauseServer(cl.Context(), first, false); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		cl.start("b", nil, s)
+		time.Sleep(30 * time.Second)
+		cl.wantOwners(5, 1) // a executes an item of one
+	})
+}

@@ -57,6 +57,12 @@ var handoverMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"H4", "a resumed worker that leaves keeps queues that it does not work",
+		"follow", "case h.leaving && !h.unannounced && roster.MayOwn(p.State):",
+		"case false && roster.MayOwn(p.State):",
+		"TestResumedWhileLeaving",
+	},
+	{
 		"H4", "a server that has not left ends without an error",
 		"handOverAll", "s.server.fail(s.server.notLeft(cause))",
 		"_ = cause",
