@@ -1,9 +1,10 @@
 package manager_test
 
 import (
-	"github.com/dutyrota/rota/internal/racetest"
 	"testing"
 	"time"
+
+	"github.com/dutyrota/rota/internal/racetest"
 )
 
 // H7 H8: a backup is restored under running workers. Their heartbeats find older tokens, and the witnesses raise the

@@ -1,12 +1,13 @@
 package manager_test
 
 import (
-	"github.com/dutyrota/rota/internal/racetest"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dutyrota/rota/internal/racetest"
 )
 
 // A server that cannot join for ten minutes logs one line a minute, with the number of failures, and not one line per
