@@ -195,6 +195,62 @@ func TestOutageOfTheCursorStoreOpensTheBreaker(t *testing.T) {
 	})
 }
 
+// lossyCursors is a CursorStore that saves the first cursor of queue a and returns an error nevertheless.
+type lossyCursors struct {
+	cursorsOf
+	lost *bool
+}
+
+func (c lossyCursors) Save(ctx context.Context, q processor.Queue, cursor string) error {
+	if err := c.cursorsOf.Save(ctx, q, cursor); err != nil || *c.lost || q.ID != "a" {
+		return err
+	}
+	*c.lost = true
+	return errors.New("no reply")
+}
+
+// orderedLog is a log whose selects go by the cursor alone, so that they return what is done too.
+type orderedLog struct {
+	log
+	items []string
+}
+
+func (l orderedLog) Select(_ context.Context, s processor.Selection) (page []string, err error) {
+	for _, item := range l.items {
+		if item[:1] == s.Queue.ID && item > s.Queue.Cursor && len(page) < s.Limit {
+			page = append(page, item)
+		}
+	}
+	return page, nil
+}
+
+// A sweep that goes on after a cursor was not saved, because an outage has not ended, loads the cursor: it may have been
+// saved without a reply.
+func TestSweepLoadsTheCursorAfterAnErrorInAnOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		items := append(sortable("a", 20), "b1", "c1", "d1")
+		d, m, lost := newService(w, slices.Clone(items)...), newMemory(), false
+		d.down = true
+		w.start(t, orderedLog{log{d}, items}, engine.Env{Cursors: lossyCursors{cursorsOf{m}, &lost}}, inRuns())
+		w.grantRun(t, nightly(), "b", "c", "d") // they fail, and open the breaker
+		time.Sleep(5 * time.Second)
+		w.grantRun(t, nightly(), "a")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if w.Stats().OutageSince.IsZero() {
+			t.Fatal("no outage")
+		}
+		d.set(false)
+		time.Sleep(5 * time.Minute)
+		w.swept(t, "a", 19, 0) // the first item is behind the loaded cursor
+		for _, item := range items[:20] {
+			if d.done[item] != 1 {
+				t.Errorf("item %s was executed %d times, want once", item, d.done[item])
+			}
+		}
+	})
+}
+
 // During a sweep, its progress is visible in the state of the queue.
 func TestSweepReportsItsProgress(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {

@@ -69,6 +69,12 @@ var processMutants = []mutant{
 		"TestCursoredBatchesRunOneByOne|TestCursorWaitsForAFailingItemUntilItIsDead",
 	},
 	{
+		"X3", "a sweep goes on from a cursor that may have moved",
+		"moveCursorLocked", "|| b.lane.sweep == nil || b.result.pause",
+		"|| b.lane.sweep == nil",
+		"TestSweepLoadsTheCursorAfterAnErrorInAnOutage",
+	},
+	{
 		"X4", "each server takes the whole rate",
 		"update", "share += s.RatePerSecond / float64(max(1, g.total))",
 		"share += s.RatePerSecond",
