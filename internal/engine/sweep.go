@@ -177,9 +177,9 @@ func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 func (w *sweep) notePassLocked(c *selectCall) {
 	switch {
 	case c.capabilities.Cursored:
-	case c.outcome != done, c.untested > 0, c.found == nil:
+	case c.outcome != done, c.untested > 0:
 		w.onlyFailed = false
-	case c.found.fetched < c.selection.Limit:
+	case c.found == nil, c.found.fetched < c.selection.Limit:
 		w.waiting, w.onlyFailed = w.inPass, w.inPass > 0
 	}
 }

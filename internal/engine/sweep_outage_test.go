@@ -284,6 +284,24 @@ func (p pagedService) Select(_ context.Context, s processor.Selection) (page []s
 	return page, nil
 }
 
+// A sweep ends with a few poison items also if its last page is full of them, so that the select behind it finds
+// nothing.
+func TestSweepOfFullPagesOfPoisonEnds(t *testing.T) {
+	for _, n := range []int{19, 20, 21} { // a page has 20
+		bubble(t, func(t *testing.T, w *world) {
+			d := newService(w, sortable("a", 1000)...)
+			for _, item := range d.open[1000-n:] {
+				d.bad[item] = errBroken
+			}
+			s := inRuns()
+			s.FetchNumber, s.ExecuteNumber = 2, 1
+			w.sweep(t, pagedService{d}, engine.Env{}, s, "a")
+			time.Sleep(time.Minute)
+			w.swept(t, "a", int64(1000-n), int64(n))
+		})
+	}
+}
+
 // Poison fills the first pages and opens the breaker. The probes reach the healthy items behind it.
 func TestOutageIsOverBehindAPage(t *testing.T) {
 	for _, run := range []*processor.Run{nil, nightly()} {

@@ -81,6 +81,12 @@ var processMutants = []mutant{
 		"TestRateIsSharedByQueues",
 	},
 	{
+		"X5", "a sweep knows no end of a pass behind a full page",
+		"notePassLocked", "case c.outcome != done, c.untested > 0:",
+		"case c.outcome != done, c.untested > 0, c.found == nil:",
+		"TestSweepOfFullPagesOfPoisonEnds",
+	},
+	{
 		"X5", "each failure in an outage counts an attempt",
 		"counts", "return !f.doubted ||",
 		"return true || !f.doubted ||",
