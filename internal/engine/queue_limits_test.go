@@ -76,6 +76,26 @@ func TestQueueRate(t *testing.T) {
 	})
 }
 
+// The samples of an outage keep the rate of their queue (X11).
+func TestQueueRateInAnOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := newBlocks(100_000)
+		s := usual()
+		s.QueueRatePerSecond, s.FetchNumber, s.ExecuteNumber = 5, 50, 5
+		w.start(t, d, engine.Env{}, s, "a")
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		if n := len(d.probes); n < 500 {
+			t.Fatalf("%d items in three minutes, want nearly 5 per second", n)
+		}
+		for i, last := range d.probes[10:] {
+			if took := last.Sub(d.probes[i]); took < 900*time.Millisecond {
+				t.Fatalf("11 items within %s, want at most the burst of a second and those of the next one", took)
+			}
+		}
+	})
+}
+
 // A queue has at most queue_max_in_flight batches in flight, whatever its page has (X11).
 func TestQueueMaxInFlight(t *testing.T) {
 	for _, notSleep := range []bool{false, true} {

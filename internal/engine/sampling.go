@@ -10,7 +10,7 @@ var samplingStage = stage{
 	claim: func(c *selectCall, now time.Time, s *scheduler) {
 		c.lane.sampling.closes = s.outage.closes
 		if s.outage.open() {
-			c.quota = s.outage.sample.claim(now)
+			c.quota = c.lane.rate.atMost(now, s.outage.sample.claim(now))
 		}
 	},
 	prepare: func(c *selectCall) {

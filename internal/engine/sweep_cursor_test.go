@@ -231,6 +231,9 @@ func TestSweepLoadsTheCursorAfterAnErrorInAnOutage(t *testing.T) {
 		items := append(sortable("a", 20), "b1", "c1", "d1")
 		d, m, lost := newService(w, slices.Clone(items)...), newMemory(), false
 		d.down = true
+		for _, item := range items[20:] { // so that no other queue ends the outage
+			d.bad[item] = errBroken
+		}
 		w.start(t, orderedLog{log{d}, items}, engine.Env{Cursors: lossyCursors{cursorsOf{m}, &lost}}, inRuns())
 		w.grantRun(t, nightly(), "b", "c", "d") // they fail, and open the breaker
 		time.Sleep(5 * time.Second)

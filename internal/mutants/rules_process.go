@@ -579,6 +579,12 @@ var processMutants = []mutant{
 		"TestQueueRate",
 	},
 	{
+		"X11", "the samples of an outage exceed the rate of their queue",
+		"samplingStage", "c.lane.rate.atMost(now, s.outage.sample.claim(now))",
+		"s.outage.sample.claim(now)",
+		"TestQueueRateInAnOutage",
+	},
+	{
 		"X11", "a queue ignores its weight",
 		"take", "max(1, r.lanes[r.turn].limits.Weight)",
 		"1",
