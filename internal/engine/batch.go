@@ -312,7 +312,7 @@ func (b *batch) finishLocked(s *scheduler) {
 		}
 	}
 	l.rest.observe(b.result.repetition, b.outcome == lost)
-	if b.result.retryNow || b.frees { // in NOTSLEEP the lane may rest already
+	if b.outcome != done || b.frees { // in NOTSLEEP the lane may rest already, and knows nothing of a retry
 		if l.sweep != nil {
 			l.sweep.idles = false
 		}

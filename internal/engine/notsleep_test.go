@@ -67,6 +67,19 @@ func TestNotSleepSelectsWhileOthersExecute(t *testing.T) {
 	})
 }
 
+// An item that fails when its queue rests already is retried after its own pause, not after that of the queue.
+func TestNotSleepRetriesAfterThePauseOfTheItem(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := newRows(w, "a1")
+		r.bad["a1"], r.takes = errBroken, 100*time.Millisecond
+		s := limited()
+		s.NotSleep, s.SleepTimeNoData, s.RetryJitter = true, 30*time.Second, 0
+		w.start(t, r, engine.Env{}, s, "a")
+		time.Sleep(20 * time.Second)
+		w.expect(t, "0s [a1]", "1.1s [a1]", "3.2s [a1]")
+	})
+}
+
 func TestNotSleepRestsWithoutNewItems(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		r := newRows(w, "a1", "a2")

@@ -15,6 +15,12 @@ var processMutants = []mutant{
 		"TestRetryMaxBoundsTheAskedPause",
 	},
 	{
+		"X2", "a queue that rests knows nothing of a retry",
+		"finishLocked", "b.outcome != done || b.frees",
+		"b.result.retryNow || b.frees",
+		"TestNotSleepRetriesAfterThePauseOfTheItem",
+	},
+	{
 		"X2", "an item dies because a service is busy",
 		"failItem", "if !busy {",
 		"{",
