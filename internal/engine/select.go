@@ -21,6 +21,7 @@ type selectCall struct {
 	polled       bool            // nothing asked for it but the poll
 	suspect      bool            // the last select of the lane has failed
 	outside      bool            // the queue was not entered
+	cut          error           // of a sweep: why a page that is not full does not prove that nothing is behind it; else nil
 	keysInFlight map[string]bool // the keys of inFlight; a buffer, reused by the next select
 
 	// What options know of the select. Their files have the types.
@@ -77,7 +78,10 @@ func (c *selectCall) perform() error {
 		return nil
 	}
 	page := newPage(c.ctx, list, n)
-	if err = c.preparePage(list, page); err != nil {
+	if err = c.preparePage(list, page); err == nil && c.cut != nil && page.unstarted() == 0 && len(c.inFlight) == 0 {
+		err = fmt.Errorf("the page has %s, and none to execute, and may have been cut: %w", countItems(n), c.cut)
+	}
+	if err != nil {
 		page.drop()
 	}
 	c.found = page // not earlier: a Goexit in the dealer leaves it nil
@@ -162,8 +166,11 @@ func (c *selectCall) selectItems() (list items, err error) {
 	}
 	err = c.inTime(ctx, func(ctx context.Context) (err error) {
 		list, err = c.source.selectItems(ctx, c.selection)
-		if err == nil && list.size() == 0 && c.selection.Run != nil {
-			err = context.Cause(ctx) // the empty result of a cancelled select does not prove that the sweep is complete
+		if err == nil && c.selection.Run != nil && list.size() < c.selection.Limit {
+			c.cut = context.Cause(ctx)
+		}
+		if err == nil && list.size() == 0 {
+			err = c.cut
 		}
 		return err
 	})

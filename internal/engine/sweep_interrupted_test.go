@@ -188,6 +188,53 @@ func TestSweepIgnoresTheResultOfACancelledSelect(t *testing.T) {
 	}
 }
 
+// cutRows are rows whose second select is cancelled, and returns its first row without an error, as a loop over rows does
+// that does not ask how it has ended.
+type cutRows struct {
+	*rows
+	selects int
+}
+
+func (c *cutRows) Select(ctx context.Context, s processor.Selection) (page []string, err error) {
+	page, err = c.rows.Select(ctx, s)
+	if c.selects++; c.selects == 2 {
+		<-ctx.Done()
+		page = page[:1]
+	}
+	return page, err
+}
+
+// A cancelled select that returns only an item that the sweep has passed does not complete the sweep (R9).
+func TestSweepIgnoresTheCutPageOfACancelledSelect(t *testing.T) {
+	for _, name := range []string{"revoke", "timeout"} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				d := &cutRows{newRows(w, numbered("a", 6)...), 0}
+				d.bad["a0"] = errBroken
+				s := settings()
+				s.FetchNumber, s.ExecuteNumber = 2, 1
+				if name == "timeout" {
+					s.BatchTimeout = time.Minute
+				}
+				w.sweep(t, d, engine.Env{}, s, "a")
+				time.Sleep(time.Second)
+				if name == "revoke" {
+					w.Revoke("a", nil)
+				}
+				time.Sleep(2 * time.Minute)
+				synctest.Wait()
+				h := w.holding(t, "a")
+				if h.Sweep.Swept || h.Sweep.Failed != (name == "timeout") {
+					t.Errorf("holding: %+v, want not Swept, and Failed only after the time-out", h)
+				}
+				if name == "timeout" && !errors.Is(h.Sweep.Err, context.DeadlineExceeded) {
+					t.Errorf("the error is %v, want %v", h.Sweep.Err, context.DeadlineExceeded)
+				}
+			})
+		})
+	}
+}
+
 // The loss of a queue does not fail its sweep.
 func TestSweepDoesNotFailWithALostQueue(t *testing.T) {
 	for name, inSelect := range map[string]bool{"select": true, "execute": false} {

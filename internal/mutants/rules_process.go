@@ -63,6 +63,12 @@ var processMutants = []mutant{
 		"TestPassesOverDeadItemsAreRare",
 	},
 	{
+		"R9", "a sweep is complete although its last page was cut",
+		"selectItems", "c.cut = context.Cause(ctx)",
+		"c.cut = nil",
+		"TestSweepIgnoresTheCutPageOfACancelledSelect",
+	},
+	{
 		"R9", "a sweep is complete although its pass has worked",
 		"proves", "(c.selection.After == \"\" || !p.worked)",
 		"true",
