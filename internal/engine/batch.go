@@ -381,7 +381,7 @@ func (b *batch) moveCursorLocked() (moved bool) {
 		g.moveCursorLocked(b.position.cursor, max(0, g.cursor.suspects-n))
 		return true
 	}
-	g.cursor.unknown = b.outcome != failed || b.lane.sweep == nil || b.result.pause // else checkCommitted has loaded it
+	g.cursor.unknown = b.outcome != failed || b.lane.sweep == nil || b.result.pause // else it was just loaded
 	if b.outcome == failed && n > 1 && !b.result.pause {
 		g.cursor.suspects, g.cursor.batchLimit = n, smallerBatch(n)
 	}

@@ -47,7 +47,7 @@ const (
 	failed            // an error or a panic
 	lost              // an error that means that a queue was lost
 	cancelled         // an error after the call was cancelled; it says nothing about the items
-	dropped           // not started, because the call was cancelled before
+	dropped           // not started, because the call was cancelled before, or its queue drains
 	untrusted         // not started, because Trusted returned false
 )
 
@@ -71,6 +71,8 @@ func (c *call) classify(err error) outcome {
 		return failed // a bug, even if the queue is lost or cancelled too
 	case c.ctx.Err() != nil:
 		return cancelled
+	case errors.Is(err, errDrains):
+		return dropped
 	case c.env.Lost(err):
 		return lost
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -18,8 +19,11 @@ var isolationStage = stage{
 		}
 	},
 	take: func(b *batch, _ *scheduler) {
-		if b.isolation.due = b.lane.alone; b.isolation.due && b.mark == ordinary {
-			b.mark = single
+		if b.isolation.due = b.lane.alone; b.isolation.due {
+			b.isolation.drains = b.grant.drainsLocked()
+			if b.mark == ordinary {
+				b.mark = single
+			}
 		}
 	},
 	begin: func(b *batch) error {
@@ -105,18 +109,25 @@ func (s *scheduler) endIsolationLocked(l *lane) {
 
 // isolation is the state of a batch whose item is executed alone.
 type isolation struct {
-	due      bool   // it is such a batch
-	held     bool   // the batch holds the value of Env.Alone
-	recorded bool   // the store has a record that the item has started
-	start    update // that record
+	due      bool            // it is such a batch
+	drains   <-chan struct{} // closed when the queue drains
+	held     bool            // the batch holds the value of Env.Alone
+	recorded bool            // the store has a record that the item has started
+	start    update          // that record
 }
 
-// begin waits until no other item of the process is executed alone, and records that the item starts. If it cannot
-// record that, the processor does not execute the item: nothing could name the item if it ended the process.
+// errDrains is the error of a batch whose queue has begun to drain before its turn came.
+var errDrains = errors.New("the queue drains")
+
+// begin waits until no other item of the process is executed alone, and records that the item starts. If the queue
+// drains meanwhile, the item does not start: the other item may run for hours. If begin cannot record the start, the
+// processor does not execute the item: nothing could name the item if it ended the process.
 func (i *isolation) begin(b *batch) (err error) {
 	select {
 	case b.env.Alone <- struct{}{}:
 		i.held = true
+	case <-i.drains:
+		return errDrains
 	case <-b.ctx.Done():
 		return context.Cause(b.ctx)
 	}

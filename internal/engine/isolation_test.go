@@ -186,6 +186,31 @@ func TestProcessorsOfAProcessTakeTurns(t *testing.T) {
 	})
 }
 
+// A queue whose item waits for the turn of its process drains at once: the item does not start.
+func TestQueueDrainsBesideAnItemAlone(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		alone := make(chan struct{}, 1)
+		alone <- struct{}{} // another processor executes an item that hangs
+		r, m := newRows(w, "a1", "a2"), newMemory()
+		w.start(t, r, engine.Env{Items: failedItems{m}, Alone: alone}, crashing())
+		w.grantCrashed(t, map[string]int{"a": 2}, "a")
+		time.Sleep(time.Minute)
+		w.Drain("a")
+		synctest.Wait()
+		if h := w.holding(t, "a"); !h.Drained || h.Survived || !w.signalled() {
+			t.Errorf("holding: %+v, want it Drained, not Survived, and a signal", h)
+		}
+		<-alone
+		time.Sleep(time.Minute)
+		w.expect(t)
+		w.Resume("a")
+		w.expect(t, "2m0s [a1]", "2m0s [a2]")
+		if s := w.Stats(); s.InFlight != 0 || s.SuccessCount != 2 || s.SkipCount != 2 || len(m.records()) > 0 {
+			t.Errorf("counters: %+v, records %v, want 2 done and 2 skipped", s, m.records())
+		}
+	})
+}
+
 // A queue that drains, or whose select fails, passes its turn on.
 func TestTurnIsPassedOn(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {

@@ -197,6 +197,10 @@ func (s *scheduler) drainLocked(g *grant, now time.Time) {
 		return
 	}
 	g.draining, g.drainedAt = true, now
+	if g.drains != nil {
+		close(g.drains)
+		g.drains = nil
+	}
 	l := g.lane
 	if !l.selectable() {
 		s.due.remove(l)
@@ -249,17 +253,26 @@ type grant struct {
 	lane       *lane
 	inFlight   int // calls that concern the queue
 	draining   bool
-	drainedAt  time.Time   // when it began to drain
-	lost       bool        // draining, because a call met the loss of the queue
-	survived   bool        // worked since its last crash, while Queue.Crashes is not 0
-	emptySince time.Time   // when the last select began, if it found nothing; else zero
-	cursor     cursorState // of a Cursored dealer
+	drainedAt  time.Time     // when it began to drain
+	drains     chan struct{} // closed when it begins to drain; nil until a batch asks
+	lost       bool          // draining, because a call met the loss of the queue
+	survived   bool          // worked since its last crash, while Queue.Crashes is not 0
+	emptySince time.Time     // when the last select began, if it found nothing; else zero
+	cursor     cursorState   // of a Cursored dealer
 	work       Work
 	streak     queueStreak
 
 	// The context of the calls that concern this queue. The first call creates it. Revoke cancels it.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+}
+
+// drainsLocked returns a channel that is closed when the queue begins to drain.
+func (g *grant) drainsLocked() <-chan struct{} {
+	if g.drains == nil {
+		g.drains = make(chan struct{})
+	}
+	return g.drains
 }
 
 func (g *grant) contextLocked(parent context.Context) context.Context {

@@ -21,7 +21,7 @@ type selectCall struct {
 	polled       bool            // nothing asked for it but the poll
 	suspect      bool            // the last select of the lane has failed
 	outside      bool            // the queue was not entered
-	cut          error           // of a sweep: why a page that is not full does not prove that nothing is behind it; else nil
+	cut          error           // of a sweep: why its page, which is not full, may lack items; nil if it does not
 	keysInFlight map[string]bool // the keys of inFlight; a buffer, reused by the next select
 
 	// What options know of the select. Their files have the types.

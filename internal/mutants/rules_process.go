@@ -585,6 +585,12 @@ var processMutants = []mutant{
 		"TestPausesOfDiscard",
 	},
 	{
+		"S14", "a queue drains only when an item of another one has ended",
+		"drainLocked", "close(g.drains)",
+		"",
+		"TestQueueDrainsBesideAnItemAlone",
+	},
+	{
 		"X11", "a queue exceeds its rate",
 		"take", "r.ReserveN(now, some)",
 		"_ = now",
