@@ -17,7 +17,7 @@ type hearing struct {
 	log  *slog.Logger
 	on   atomic.Bool
 	deaf atomic.Pointer[deafness]
-	told bool // the log has the present state; only the goroutine of Manager.listen uses it
+	told atomic.Bool // the log has the present state
 }
 
 // deafness says since when hints do not reach the process although they should, and why.
@@ -40,7 +40,7 @@ func (h *hearing) changed(ctx context.Context, err error) (changed bool) {
 		h.deaf.Store(&deafness{time.Now(), err})
 	}
 	switch {
-	case h.told && was == (err == nil):
+	case h.told.Swap(true) && was == (err == nil):
 		return false
 	case err == nil:
 		h.log.LogAttrs(ctx, slog.LevelInfo, "hints of other processes arrive")
@@ -48,7 +48,6 @@ func (h *hearing) changed(ctx context.Context, err error) (changed bool) {
 		const text = "no hints of other processes arrive; new items are found by the next look"
 		h.log.LogAttrs(ctx, slog.LevelWarn, text, slog.Any("error", err))
 	}
-	h.told = true
 	return was != (err == nil)
 }
 
