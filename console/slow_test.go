@@ -64,7 +64,7 @@ func TestRecordsOfASlowDatabase(t *testing.T) {
 	}
 }
 
-// checking reports whether a page lacks a part.
+// checking reports whether a page lacks a part, or has an old one that is being read again.
 func checking(r reply) bool {
 	return strings.HasPrefix(r.Get("Content-Type"), "text/html") && strings.Contains(r.body, "data-checking")
 }
