@@ -212,13 +212,13 @@ site: ## build the pages of docs as a site with search, follow its links, into d
 	mkdocs build --quiet -f packaging/site/mkdocs.yml
 
 # A workspace has all modules. Each by itself would analyze anew what it imports of this repository, which takes twice
-# as long in all.
+# as long in all. What it imports is compiled as for the tests.
 WORKSPACE := $(abspath $(BIN))/go.work
 lint: $(LINT) $(ACTIONLINT) ## check style, import directions and formatting, and the workflows
 	$(ACTIONLINT)
 	$(ACTIONLINT) examples/service/test.yml
 	rm -f $(WORKSPACE) && GOWORK=$(WORKSPACE) go work init . $(MODULES)
-	GOWORK=$(WORKSPACE) $(LINT) run ./... $(MODULES:%=./%/...)
+	GOWORK=$(WORKSPACE) GOFLAGS=-trimpath $(LINT) run ./... $(MODULES:%=./%/...)
 
 # Vet needs only the types of what is imported: to compile that without optimization takes a third less time.
 FAST := -gcflags='all=-N -l'

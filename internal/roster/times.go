@@ -253,7 +253,8 @@ func (p Planner) setBack(ctx context.Context) (bool, error) {
 // the clock was set back since (S17). It leaves out rows that other transactions hold (L5).
 func (p Planner) correctTimes(ctx context.Context, setBack bool) error {
 	bounds, found, err := sqldb.Record[timeBounds](ctx, p.roster.DB, `SELECT item_retry_ms, item_retry_max_ms,
-		queue_retry_ms, run_timeout_ms, run_start_timeout_ms, heartbeat_interval_ms FROM schedule_task_type WHERE task_type = ?`, p.taskType)
+		queue_retry_ms, run_timeout_ms, run_start_timeout_ms, heartbeat_interval_ms
+		FROM schedule_task_type WHERE task_type = ?`, p.taskType)
 	if err != nil || !found {
 		return sqldb.Wrap(err, "read the bounds of times")
 	}
