@@ -375,7 +375,7 @@ func (e *exertion) withdraw() error {
 		return err
 	}
 	request := []string{"task_set", fmt.Sprintf("queues=%d", n+1)}
-	merges := split && e.rng.IntN(2) == 0
+	merges := split && (e.rng.IntN(2) == 0 || n == 1) // without others no number takes another one back
 	if merges {
 		request = []string{"queue_merge", "queue=?0", fmt.Sprintf("total=%d", n)}
 	}
