@@ -92,7 +92,8 @@ func (l shortShelves) SelectSet(ctx context.Context, s processor.Selection, owne
 	return page[:min(len(page), s.Limit)], err
 }
 
-// X8: if a select of idle queues ends at its limit, those that it has not named may have items, too: they are asked again.
+// X8: a peek whose select returns a full page asks again for the queues without an item on it, because one queue may have
+// filled the page.
 func TestAnIdleQueueWithManyItemsHidesNoOther(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := shortShelves{newShelves(w)}

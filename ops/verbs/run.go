@@ -211,7 +211,7 @@ func rerunOne(ctx context.Context, rs *runs.Runs, id, actor string) error {
 		r.Message)
 }
 
-// failedUpstreams warns of the upstreams of a run because of which a rerun fails at once.
+// failedUpstreams returns a warning for each upstream that has failed: the rerun of the run fails at once, too.
 func failedUpstreams(ctx context.Context, c *ops.Client, id string) (warnings []string, err error) {
 	g, err := ops.ReadRunGraph(ctx, c, id)
 	if err != nil && !errors.Is(err, runs.ErrGraphTooLarge) { // it has the upstreams all the same

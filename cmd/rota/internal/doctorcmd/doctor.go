@@ -85,8 +85,8 @@ func diagnose(cmd *cobra.Command, taskType string) (findings []condition.Conditi
 	return findings, nil
 }
 
-// withFile returns all mistakes of a file with tasks in the place of those that keep a command from connecting, which
-// are some of them.
+// withFile returns all mistakes of a file with tasks. A command that only connects finds some of them: these are err,
+// and withFile returns err where the file has no tasks.
 func withFile(cmd *cobra.Command, err error) error {
 	file, mistakes := config.Load(cli.ConfigPath(cmd), cmd.Flags())
 	if file == nil || len(file.Tasks) == 0 || mistakes == nil {
