@@ -156,7 +156,7 @@ func insertRunRows(ctx context.Context, l *roster.LockTx, runs []Run) error {
 		rows := slices.Clone(part)
 		for i := range rows {
 			r := &rows[i]
-			r.OwnSign, r.CreatedAt, r.Message = l.OwnSign, now, sqldb.Clean(r.Message)
+			r.OwnSign, r.CreatedAt, r.WaitingSince, r.Message = l.OwnSign, now, now, sqldb.Clean(r.Message)
 			r.TimeZone = cmp.Or(r.TimeZone, "UTC")
 			if r.Ended() {
 				r.FinishedAt = now

@@ -263,7 +263,7 @@ func reopenRun(ctx context.Context, t sqldb.Tx, runID string) (state string, err
 		state = Waiting
 	}
 	_, err = t.Exec(ctx, `UPDATE schedule_run SET state = ?, message = '', cancel_requested = FALSE, paused = FALSE,
-		finished_at = NULL, acked_at = NULL, acked_by = '' WHERE run_id = ?`, state, runID)
+		waiting_since = {now}, finished_at = NULL, acked_at = NULL, acked_by = '' WHERE run_id = ?`, state, runID)
 	if err != nil {
 		return "", err
 	}

@@ -174,6 +174,9 @@ const (
 var stallBegan = fmt.Sprintf(`{ago CASE WHEN t.stall_after_ms > %[1]d / 2 THEN %[1]d
 	WHEN t.stall_after_ms > 900000 THEN t.stall_after_ms * 2 ELSE 1800000 END}`, sqldb.MaxDuration.Milliseconds())
 
+// mayBeginAt is since when nothing but other runs keeps a run r from being opened.
+const mayBeginAt = `CASE WHEN r.not_before > r.waiting_since THEN r.not_before ELSE r.waiting_since END`
+
 // These statements select the problems of each kind, with the columns of Problem in the order of the first one.
 // %[1]s and %[2]s stand for the condition that selects a task type by its runs and by its triggers.
 var (
@@ -185,13 +188,12 @@ var (
 		AND r.deadline_at < {ago -(COALESCE(t.run_timeout_ms, 0) / 10)}`
 
 	unopenedProblems = `SELECT '` + condition.RunOverdue.Name + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id,
-			r.run_id, 1, r.state, r.message, COALESCE(r.not_before, r.created_at),
-			COALESCE(r.deadline_at, r.not_before, r.created_at)
+			r.run_id, 1, r.state, r.message, ` + mayBeginAt + `, COALESCE(r.deadline_at, ` + mayBeginAt + `)
 		FROM schedule_run r JOIN schedule_task_type t ON t.task_type = r.task_type
 		WHERE r.own_sign = ?%[1]s AND (r.state IN ('` + Ready + `', '` + Waiting + `')
 				AND r.deadline_at < {ago -(t.run_start_timeout_ms / 10)}
 			OR r.state = '` + Ready + `' AND r.deadline_at IS NULL AND t.run_timeout_ms > 0
-				AND COALESCE(r.not_before, r.created_at) < {ago t.run_timeout_ms / 10 * 9})`
+				AND ` + mayBeginAt + ` < {ago t.run_timeout_ms / 10 * 9})`
 
 	// A run of a backfill or a trigger holds up the slots after it. So its stall is a problem long before its deadline. A
 	// call that may last long (stall_after) is no stall, nor is the pause before the next attempt of a queue.
@@ -202,7 +204,7 @@ var (
 		FROM schedule_run r JOIN schedule_task_type t ON t.task_type = r.task_type
 		JOIN schedule_task_running k ON k.task_type = r.task_type AND k.own_sign = r.own_sign
 		WHERE r.own_sign = ?%[1]s AND r.state = '` + Running + `' AND NOT r.paused AND NOT k.paused
-		AND r.started_at < ` + stallBegan + `
+		AND r.started_at < ` + stallBegan + ` AND r.waiting_since < ` + stallBegan + `
 		AND NOT EXISTS (SELECT 1 FROM schedule_run_queue q WHERE q.run_id = r.run_id
 			AND (q.progress_at > ` + stallBegan + ` OR q.finished_at > ` + stallBegan + ` OR q.next_attempt_at > {now}))`
 

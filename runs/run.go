@@ -102,17 +102,19 @@ type Run struct {
 	ScheduledAt time.Time `json:"scheduled_at"` // the trigger's slot, or when it was submitted
 	// SlotEnd is the next slot of the trigger, as the schedule was when it fired. A periodic run works the time from its
 	// slot to SlotEnd. Zero if there is none, also for a run that was submitted or fired by hand.
-	SlotEnd    time.Time `json:"slot_end_at,omitzero"`
-	TimeZone   string    `json:"time_zone"` // of the trigger. Defaults to UTC.
-	CreatedAt  time.Time `json:"created_at"`
-	StartedAt  time.Time `json:"started_at,omitzero"`  // when it was opened; newer rows belong to the next run (R9)
-	DeadlineAt time.Time `json:"deadline_at,omitzero"` // when it fails by itself; never zero while it is RUNNING
-	FinishedAt time.Time `json:"finished_at,omitzero"`
-	FailedAt   time.Time `json:"failed_at,omitzero"`  // when it last became FAILED or DEPENDENT_FAILED; a rerun keeps it
-	AlertedAt  time.Time `json:"alerted_at,omitzero"` // when a server raised the alert of that failure
-	AckedAt    time.Time `json:"acked_at,omitzero"`   // when an operator acknowledged its failure (R19)
-	AckedBy    string    `json:"acked_by"`
-	Version    int64     `json:"version"`
+	SlotEnd   time.Time `json:"slot_end_at,omitzero"`
+	TimeZone  string    `json:"time_zone"` // of the trigger. Defaults to UTC.
+	CreatedAt time.Time `json:"created_at"`
+	// WaitingSince is when it was made, reopened or became READY, whichever is last.
+	WaitingSince time.Time `json:"waiting_since"`
+	StartedAt    time.Time `json:"started_at,omitzero"`  // when it was opened; newer rows belong to the next run (R9)
+	DeadlineAt   time.Time `json:"deadline_at,omitzero"` // when it fails by itself; never zero while it is RUNNING
+	FinishedAt   time.Time `json:"finished_at,omitzero"`
+	FailedAt     time.Time `json:"failed_at,omitzero"`  // when it last became FAILED or DEPENDENT_FAILED; a rerun keeps it
+	AlertedAt    time.Time `json:"alerted_at,omitzero"` // when a server raised the alert of that failure
+	AckedAt      time.Time `json:"acked_at,omitzero"`   // when an operator acknowledged its failure (R19)
+	AckedBy      string    `json:"acked_by"`
+	Version      int64     `json:"version"`
 }
 
 // Ended reports whether the run has ended. After that, only a rerun changes it, or a submission of the key of a SKIPPED
@@ -196,6 +198,8 @@ func lockRunning(ctx context.Context, t sqldb.Tx, runID string) (bool, error) {
 func moveRun(ctx context.Context, t sqldb.Tx, runID, from, to, message string) error {
 	set, fails := ``, to == Failed || to == DependentFailed
 	switch {
+	case to == Ready:
+		set = `, waiting_since = {now}`
 	case fails:
 		set = `, finished_at = {now}, failed_at = {now}, alerted_at = NULL`
 	case (Run{State: to}).Ended():

@@ -30,7 +30,7 @@ var ErrOtherDatabase = errors.New("the transaction does not lead to the roster's
 // A key has one run, as with Submit: existed is true if it has a run, or if tx or another transaction has submitted
 // it. Two transactions that submit one key at the same time wait for each other, as for a unique key of the caller's
 // own. If Submit makes the run of the key while tx is open, this run does the work, and the id that SubmitTx has
-// returned is that of no run.
+// returned is that of no run: a run that tx submits after this id ends DEPENDENT_FAILED.
 //
 // The runs in After may be of the same transaction. On SQLite the transaction must be an immediate one, as those of
 // Center.DB are. SubmitTx returns the errors of Submit, and ErrOtherDatabase if tx leads to a database without a

@@ -21,7 +21,7 @@ var known = mustRead(embedded)
 
 // edition counts the edits of migration 1 before the first release. [Check] refuses the databases that an earlier
 // edition made. The first edition had no mark in the database. From the first release on, the edition stays as it is.
-const edition = "62"
+const edition = "63"
 
 // Migration is one step of the schema.
 type Migration struct {

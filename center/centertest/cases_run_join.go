@@ -182,7 +182,7 @@ func testJoinsOfJoins(t *testing.T, c *center.Center) {
 		end := g["end"].run(g.of("end", g["b"].submit("k")))
 		want := runs.Run{
 			ID: end.ID, TaskType: end.TaskType, OwnSign: end.OwnSign, Key: "k", RootID: end.RootID, State: runs.Waiting, Params: "p",
-			Priority: end.Priority, TraceParent: end.TraceParent, ScheduledAt: end.ScheduledAt, TimeZone: "UTC", CreatedAt: end.CreatedAt,
+			Priority: end.Priority, TraceParent: end.TraceParent, ScheduledAt: end.ScheduledAt, TimeZone: "UTC", CreatedAt: end.CreatedAt, WaitingSince: end.WaitingSince,
 			Version: end.Version,
 		}
 		if diff := cmp.Diff(want, end); diff != "" || end.Version == 9 {

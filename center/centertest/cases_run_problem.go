@@ -378,11 +378,28 @@ func testOverdueRuns(t *testing.T, c *center.Center) {
 		near := r.now().Add(144*time.Minute - time.Second) // run_timeout is 24 h
 		r.exec("UPDATE schedule_run SET deadline_at = '%s' WHERE run_id = '%s'", near.UTC().Format(timeLayout), id)
 		r.wantProblems("RUN_OVERDUE i RUNNING")
-		r.exec("UPDATE schedule_run SET created_at = '%s' WHERE run_id = '%s'", r.now().Add(-22*time.Hour).UTC().Format(timeLayout), waits)
+		long := r.now().Add(-22 * time.Hour).UTC().Format(timeLayout)
+		r.exec("UPDATE schedule_run SET created_at = '%[1]s', waiting_since = '%[1]s' WHERE run_id = '%[2]s'", long, waits)
 		r.wantProblems("RUN_OVERDUE i RUNNING", "RUN_OVERDUE i READY")
 		if got := r.findings("runs"); len(got) != 2 {
 			t.Fatalf("findings %q, want 2", got)
 		}
+	})
+	t.Run("R19 a run that is reopened, and one whose upstream ends late, wait anew", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		r.submitAndOpen("1")
+		reopened, behind := r.submit("2"), r.submit("3")
+		r.must(c.Engine().Runs.Cancel(t.Context(), reopened, "test"))
+		r.tick()
+		r.wantState(reopened, runs.Cancelled)
+		long := r.now().Add(-22 * time.Hour).UTC().Format(timeLayout) // run_timeout is 24 h
+		r.exec("UPDATE schedule_run SET state = 'WAITING' WHERE run_id = '%s'", behind)
+		r.exec("UPDATE schedule_run SET created_at = '%[1]s', waiting_since = '%[1]s' WHERE run_id IN ('%[2]s', '%[3]s')", long, reopened, behind)
+		r.must(c.Engine().Runs.Rerun(t.Context(), reopened, "test"))
+		r.tick()
+		r.wantState(reopened, runs.Ready)
+		r.wantState(behind, runs.Ready)
+		r.wantProblems()
 	})
 }
 
@@ -444,7 +461,7 @@ func testStalledRuns(t *testing.T, c *center.Center) {
 // stalledFor sets the times of the open run, as if it had been opened and made its last progress that long ago.
 func (r *fixture) stalledFor(d time.Duration) {
 	at := r.now().Add(-d).UTC().Format(timeLayout)
-	r.exec("UPDATE schedule_run SET started_at = '%s' WHERE task_type = '%s' AND state = 'RUNNING'", at, r.task)
+	r.exec("UPDATE schedule_run SET waiting_since = '%[1]s', started_at = '%[1]s' WHERE task_type = '%[2]s' AND state = 'RUNNING'", at, r.task)
 	r.exec("UPDATE schedule_run_queue SET progress_at = '%s' WHERE state = 'RUNNING' AND run_id IN (SELECT run_id FROM schedule_run WHERE task_type = '%s')", at, r.task)
 }
 

@@ -64,7 +64,7 @@ func aRun(state, columns, values string) string {
 
 // openRun makes a run with one queue that no server has claimed.
 func openRun(deadline string) string {
-	return aRun(runs.Running, ", started_at, deadline_at", ", "+long+", "+deadline) +
+	return aRun(runs.Running, ", waiting_since, started_at, deadline_at", ", "+long+", "+long+", "+deadline) +
 		"; INSERT INTO schedule_run_queue (run_id, queue_id, cursor_value, last_error) VALUES ('TASK', '0', '', '')"
 }
 

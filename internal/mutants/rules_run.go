@@ -297,6 +297,18 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R19", "a run that is reopened has waited since it was made",
+		"reopenRun", "waiting_since = {now}, ",
+		"",
+		"TestConformance",
+	},
+	{
+		"R19", "a run whose upstream ends late has waited since it was made",
+		"moveRun", "set = `, waiting_since = {now}`",
+		"set = ``",
+		"TestConformance",
+	},
+	{
 		"R13", "a run is opened that has waited for too long",
 		"nextReady", "deadline_at >= {now}",
 		"deadline_at < {now}",

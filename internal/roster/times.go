@@ -134,7 +134,7 @@ var timeTables = []timeTable{
 	)},
 	{name: "schedule_run", rows: ofThisRoster, large: true, times: slices.Concat(
 		timesOf(given, []string{"scheduled_at", "slot_end_at", "not_before", "end_before"}),
-		events("created_at", "started_at", "finished_at", "failed_at", "alerted_at", "acked_at"),
+		events("created_at", "waiting_since", "started_at", "finished_at", "failed_at", "alerted_at", "acked_at"),
 		[]storedTime{{column: "deadline_at", meaning: due, kept: true, limit: latestDeadline}},
 	)},
 	{name: "schedule_run_queue", rows: ofRuns, large: true, times: slices.Concat(

@@ -575,6 +575,7 @@ CREATE TABLE IF NOT EXISTS schedule_run (
     items_at_least   BOOLEAN      NOT NULL DEFAULT FALSE,                    -- items_done and items_failed are lower bounds
     message          TEXT         NOT NULL DEFAULT (''),                     -- why it is in its state, for people
     created_at       DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)),       -- when the row was inserted
+    waiting_since    DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)),       -- when it was made, reopened or became READY, whichever is last
     started_at       DATETIME(6)  NULL,                                      -- when it was opened; newer rows of the user belong to the next run
     deadline_at      DATETIME(6)  NULL,                                      -- when it fails by itself because it has not started or ended; never NULL in state RUNNING
     finished_at      DATETIME(6)  NULL,                                      -- when it ended
@@ -587,6 +588,7 @@ CREATE TABLE IF NOT EXISTS schedule_run (
     CONSTRAINT ck_schedule_run_slot_end_at CHECK (slot_end_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
     CONSTRAINT ck_schedule_run_created_at CHECK (created_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_run_waiting_since CHECK (waiting_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_started_at CHECK (started_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_deadline_at CHECK (deadline_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_finished_at CHECK (finished_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),

@@ -571,6 +571,7 @@ CREATE TABLE schedule_run (
     items_at_least   boolean          NOT NULL DEFAULT FALSE,             -- items_done and items_failed are lower bounds
     message          text             NOT NULL DEFAULT '',                -- why it is in its state, for people
     created_at       timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row was inserted
+    waiting_since    timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when it was made, reopened or became READY, whichever is last
     started_at       timestamptz(6)   NULL,                               -- when it was opened; newer rows of the user belong to the next run
     deadline_at      timestamptz(6)   NULL,                               -- when it fails by itself because it has not started or ended; never NULL in state RUNNING
     finished_at      timestamptz(6)   NULL,                               -- when it ended
@@ -583,6 +584,7 @@ CREATE TABLE schedule_run (
     CONSTRAINT ck_schedule_run_slot_end_at CHECK (slot_end_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_run_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
     CONSTRAINT ck_schedule_run_created_at CHECK (created_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
+    CONSTRAINT ck_schedule_run_waiting_since CHECK (waiting_since BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_run_started_at CHECK (started_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_run_deadline_at CHECK (deadline_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_run_finished_at CHECK (finished_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),

@@ -575,6 +575,7 @@ CREATE TABLE schedule_run (
     items_at_least   BOOLEAN NOT NULL DEFAULT FALSE,                      -- items_done and items_failed are lower bounds
     message          TEXT    NOT NULL DEFAULT '',                         -- why it is in its state, for people
     created_at       TEXT    NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the row was inserted
+    waiting_since    TEXT    NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when it was made, reopened or became READY, whichever is last
     started_at       TEXT    NULL,                                        -- when it was opened; newer rows of the user belong to the next run
     deadline_at      TEXT    NULL,                                        -- when it fails by itself because it has not started or ended; never NULL in state RUNNING
     finished_at      TEXT    NULL,                                        -- when it ended
@@ -587,6 +588,7 @@ CREATE TABLE schedule_run (
     CONSTRAINT ck_schedule_run_slot_end_at CHECK (datetime(substr(slot_end_at, 1, 19)) IS substr(slot_end_at, 1, 19) AND rtrim(substr(slot_end_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_queue_total CHECK (queue_total BETWEEN 0 AND 100000 AND queue_total = CAST(queue_total AS INTEGER)),
     CONSTRAINT ck_schedule_run_created_at CHECK (datetime(substr(created_at, 1, 19)) IS substr(created_at, 1, 19) AND rtrim(substr(created_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_run_waiting_since CHECK (datetime(substr(waiting_since, 1, 19)) IS substr(waiting_since, 1, 19) AND rtrim(substr(waiting_since, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_started_at CHECK (datetime(substr(started_at, 1, 19)) IS substr(started_at, 1, 19) AND rtrim(substr(started_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_deadline_at CHECK (datetime(substr(deadline_at, 1, 19)) IS substr(deadline_at, 1, 19) AND rtrim(substr(deadline_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_finished_at CHECK (datetime(substr(finished_at, 1, 19)) IS substr(finished_at, 1, 19) AND rtrim(substr(finished_at, 20), '0123456789') IN ('', '.')),

@@ -80,7 +80,7 @@ CREATE TABLE `schedule_backfill` (
   CONSTRAINT `ck_schedule_backfill_state` CHECK (`state` in ('RUNNING','SUCCESS','FAILED','CANCELLED')),
   CONSTRAINT `ck_schedule_backfill_paused` CHECK (`paused` in (0,1))
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_backfill` (`backfill_id`, `task_type`, `own_sign`, `trigger_name`, `kind`, `expression`, `time_zone`, `start_at`, `excluded_days`, `params`, `priority`, `from_at`, `to_at`, `parallel`, `rerun_failed`, `dependants`, `newest_first`, `state`, `paused`, `next_slot_at`, `slots_total`, `slots_made`, `slots_kept`, `message`, `actor`, `created_at`, `ended_at`, `version`) VALUES ('1','settle','BASE','a','CRON','','UTC',NULL,'','',0,'2026-01-01 00:00:00.000000','2026-01-01 00:00:00.000000',1,0,1,0,'RUNNING',0,NULL,0,0,0,'','','2026-11-30 03:23:49.027083',NULL,0);
+INSERT INTO `schedule_backfill` (`backfill_id`, `task_type`, `own_sign`, `trigger_name`, `kind`, `expression`, `time_zone`, `start_at`, `excluded_days`, `params`, `priority`, `from_at`, `to_at`, `parallel`, `rerun_failed`, `dependants`, `newest_first`, `state`, `paused`, `next_slot_at`, `slots_total`, `slots_made`, `slots_kept`, `message`, `actor`, `created_at`, `ended_at`, `version`) VALUES ('1','settle','BASE','a','CRON','','UTC',NULL,'','',0,'2026-01-01 00:00:00.000000','2026-01-01 00:00:00.000000',1,0,1,0,'RUNNING',0,NULL,0,0,0,'','','2026-11-30 12:58:06.223509',NULL,0);
 CREATE TABLE `schedule_backlog` (
   `task_type` varchar(100) NOT NULL,
   `own_sign` varchar(50) NOT NULL DEFAULT 'BASE',
@@ -116,7 +116,7 @@ CREATE TABLE `schedule_data` (
   CONSTRAINT `ck_schedule_data_marked` CHECK (`marked` in (0,1)),
   CONSTRAINT `ck_schedule_data_gmt_created` CHECK (`gmt_created` between '1000-01-01' and '9999-12-31 23:59:59.999999')
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_data` (`own_sign`, `name`, `data_id`, `marked`, `address`, `gmt_created`) VALUES ('BASE','orders','x',0,'','2026-11-30 03:23:49.024286');
+INSERT INTO `schedule_data` (`own_sign`, `name`, `data_id`, `marked`, `address`, `gmt_created`) VALUES ('BASE','orders','x',0,'','2026-11-30 12:58:06.220941');
 CREATE TABLE `schedule_environment` (
   `own_sign` varchar(50) NOT NULL,
   `epoch_floor` bigint(20) NOT NULL DEFAULT 0,
@@ -150,7 +150,7 @@ CREATE TABLE `schedule_event` (
   KEY `idx_schedule_event_time` (`event_time`),
   KEY `idx_schedule_event_kind` (`kind`,`own_sign`,`event_id`)
 ) ENGINE=InnoDB AUTO_INCREMENT=2 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_event` (`event_id`, `event_time`, `task_type`, `own_sign`, `queue_id`, `kind`, `from_server`, `to_server`, `epoch`, `reason`, `actor`, `alert`, `subject`, `open_until`) VALUES (1,'2026-11-30 03:23:49.024506','settle','BASE',NULL,'ALERT',NULL,NULL,NULL,'','',NULL,NULL,NULL);
+INSERT INTO `schedule_event` (`event_id`, `event_time`, `task_type`, `own_sign`, `queue_id`, `kind`, `from_server`, `to_server`, `epoch`, `reason`, `actor`, `alert`, `subject`, `open_until`) VALUES (1,'2026-11-30 12:58:06.221169','settle','BASE',NULL,'ALERT',NULL,NULL,NULL,'','',NULL,NULL,NULL);
 CREATE TABLE `schedule_failed_item` (
   `task_type` varchar(100) NOT NULL,
   `own_sign` varchar(50) NOT NULL DEFAULT 'BASE',
@@ -173,7 +173,7 @@ CREATE TABLE `schedule_failed_item` (
   CONSTRAINT `ck_schedule_failed_item_next_attempt_at` CHECK (`next_attempt_at` between '1000-01-01' and '9999-12-31 23:59:59.999999'),
   CONSTRAINT `ck_schedule_failed_item_state` CHECK (`state` in ('RETRY','STARTED','DEAD'))
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_failed_item` (`task_type`, `own_sign`, `item_hash`, `item_key`, `order_key`, `queue_id`, `partition_version`, `state`, `attempts`, `last_error`, `first_failed_at`, `next_attempt_at`) VALUES ('settle','BASE','h','17','','0',0,'RETRY',0,'','2026-11-30 03:23:49.024809',NULL);
+INSERT INTO `schedule_failed_item` (`task_type`, `own_sign`, `item_hash`, `item_key`, `order_key`, `queue_id`, `partition_version`, `state`, `attempts`, `last_error`, `first_failed_at`, `next_attempt_at`) VALUES ('settle','BASE','h','17','','0',0,'RETRY',0,'','2026-11-30 12:58:06.221367',NULL);
 CREATE TABLE `schedule_queue` (
   `task_type` varchar(100) NOT NULL,
   `own_sign` varchar(50) NOT NULL DEFAULT 'BASE',
@@ -213,7 +213,7 @@ CREATE TABLE `schedule_queue` (
   CONSTRAINT `ck_schedule_queue_gmt_created` CHECK (`gmt_created` between '1000-01-01' and '9999-12-31 23:59:59.999999'),
   CONSTRAINT `ck_schedule_queue_gmt_modified` CHECK (`gmt_modified` between '1000-01-01' and '9999-12-31 23:59:59.999999')
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_queue` (`task_type`, `own_sign`, `queue_id`, `queue_index`, `queue_total`, `cur_server`, `req_server`, `epoch`, `plan_version`, `cur_since`, `req_since`, `queue_parameter`, `cursor_value`, `window_done_at`, `crash_count`, `failing_since`, `reserved_for`, `reserved_until`, `waits_for`, `division`, `gmt_created`, `gmt_modified`) VALUES ('settle','BASE','0',0,NULL,NULL,NULL,0,0,NULL,NULL,'','',NULL,0,NULL,NULL,NULL,NULL,'','2026-11-30 03:23:49.023920','2026-11-30 03:23:49.023920');
+INSERT INTO `schedule_queue` (`task_type`, `own_sign`, `queue_id`, `queue_index`, `queue_total`, `cur_server`, `req_server`, `epoch`, `plan_version`, `cur_since`, `req_since`, `queue_parameter`, `cursor_value`, `window_done_at`, `crash_count`, `failing_since`, `reserved_for`, `reserved_until`, `waits_for`, `division`, `gmt_created`, `gmt_modified`) VALUES ('settle','BASE','0',0,NULL,NULL,NULL,0,0,NULL,NULL,'','',NULL,0,NULL,NULL,NULL,NULL,'','2026-11-30 12:58:06.220707','2026-11-30 12:58:06.220707');
 CREATE TABLE `schedule_queue_setting` (
   `task_type` varchar(100) NOT NULL,
   `own_sign` varchar(50) NOT NULL DEFAULT 'BASE',
@@ -255,6 +255,7 @@ CREATE TABLE `schedule_run` (
   `items_at_least` tinyint(1) NOT NULL DEFAULT 0,
   `message` text NOT NULL DEFAULT '',
   `created_at` datetime(6) NOT NULL DEFAULT utc_timestamp(6),
+  `waiting_since` datetime(6) NOT NULL DEFAULT utc_timestamp(6),
   `started_at` datetime(6) DEFAULT NULL,
   `deadline_at` datetime(6) DEFAULT NULL,
   `finished_at` datetime(6) DEFAULT NULL,
@@ -273,6 +274,7 @@ CREATE TABLE `schedule_run` (
   CONSTRAINT `ck_schedule_run_slot_end_at` CHECK (`slot_end_at` between '1000-01-01' and '9999-12-31 23:59:59.999999'),
   CONSTRAINT `ck_schedule_run_queue_total` CHECK (`queue_total` between 0 and 100000),
   CONSTRAINT `ck_schedule_run_created_at` CHECK (`created_at` between '1000-01-01' and '9999-12-31 23:59:59.999999'),
+  CONSTRAINT `ck_schedule_run_waiting_since` CHECK (`waiting_since` between '1000-01-01' and '9999-12-31 23:59:59.999999'),
   CONSTRAINT `ck_schedule_run_started_at` CHECK (`started_at` between '1000-01-01' and '9999-12-31 23:59:59.999999'),
   CONSTRAINT `ck_schedule_run_deadline_at` CHECK (`deadline_at` between '1000-01-01' and '9999-12-31 23:59:59.999999'),
   CONSTRAINT `ck_schedule_run_finished_at` CHECK (`finished_at` between '1000-01-01' and '9999-12-31 23:59:59.999999'),
@@ -291,7 +293,7 @@ CREATE TABLE `schedule_run` (
   CONSTRAINT `ck_schedule_run_items_failed` CHECK (`items_failed` between 0 and 1000000000000000000),
   CONSTRAINT `ck_schedule_run_items_at_least` CHECK (`items_at_least` in (0,1))
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_run` (`run_id`, `task_type`, `own_sign`, `run_key`, `root_run_id`, `graph_name`, `trigger_name`, `backfill_id`, `scheduled_at`, `slot_end_at`, `time_zone`, `state`, `paused`, `cancel_requested`, `priority`, `params`, `trace_parent`, `not_before`, `end_before`, `max_attempts`, `queue_total`, `items_done`, `items_failed`, `items_at_least`, `message`, `created_at`, `started_at`, `deadline_at`, `finished_at`, `failed_at`, `alerted_at`, `acked_at`, `acked_by`, `version`) VALUES ('1','settle','BASE','k','1','',NULL,NULL,'2026-01-01 00:00:00.000000',NULL,'UTC','READY',0,0,0,'','',NULL,NULL,0,0,0,0,0,'','2026-11-30 03:23:49.025857',NULL,NULL,NULL,NULL,NULL,NULL,'',0);
+INSERT INTO `schedule_run` (`run_id`, `task_type`, `own_sign`, `run_key`, `root_run_id`, `graph_name`, `trigger_name`, `backfill_id`, `scheduled_at`, `slot_end_at`, `time_zone`, `state`, `paused`, `cancel_requested`, `priority`, `params`, `trace_parent`, `not_before`, `end_before`, `max_attempts`, `queue_total`, `items_done`, `items_failed`, `items_at_least`, `message`, `created_at`, `waiting_since`, `started_at`, `deadline_at`, `finished_at`, `failed_at`, `alerted_at`, `acked_at`, `acked_by`, `version`) VALUES ('1','settle','BASE','k','1','',NULL,NULL,'2026-01-01 00:00:00.000000',NULL,'UTC','READY',0,0,0,'','',NULL,NULL,0,0,0,0,0,'','2026-11-30 12:58:06.222431','2026-11-30 12:58:06.222431',NULL,NULL,NULL,NULL,NULL,NULL,'',0);
 CREATE TABLE `schedule_run_dep` (
   `run_id` varchar(36) NOT NULL,
   `upstream_run_id` varchar(36) NOT NULL,
@@ -354,10 +356,10 @@ CREATE TABLE `schedule_schema_lock` (
   `holder` varchar(300) NOT NULL DEFAULT '',
   `expires_at` datetime(6) DEFAULT NULL,
   `oldest_companion` bigint(20) NOT NULL DEFAULT 1,
-  `edition` bigint(20) NOT NULL DEFAULT 62,
+  `edition` bigint(20) NOT NULL DEFAULT 63,
   PRIMARY KEY (`id`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_schema_lock` (`id`, `holder`, `expires_at`, `oldest_companion`, `edition`) VALUES (1,'',NULL,1,62);
+INSERT INTO `schedule_schema_lock` (`id`, `holder`, `expires_at`, `oldest_companion`, `edition`) VALUES (1,'',NULL,1,63);
 CREATE TABLE `schedule_schema_version` (
   `id` bigint(20) NOT NULL AUTO_INCREMENT,
   `version_id` bigint(20) NOT NULL,
@@ -366,8 +368,8 @@ CREATE TABLE `schedule_schema_version` (
   PRIMARY KEY (`id`),
   UNIQUE KEY `version_id` (`version_id`)
 ) ENGINE=InnoDB AUTO_INCREMENT=3 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_schema_version` (`id`, `version_id`, `is_applied`, `tstamp`) VALUES (1,0,1,'2026-11-30 03:23:48.964705');
-INSERT INTO `schedule_schema_version` (`id`, `version_id`, `is_applied`, `tstamp`) VALUES (2,1,1,'2026-11-30 03:23:49.020712');
+INSERT INTO `schedule_schema_version` (`id`, `version_id`, `is_applied`, `tstamp`) VALUES (1,0,1,'2026-11-30 12:58:06.185391');
+INSERT INTO `schedule_schema_version` (`id`, `version_id`, `is_applied`, `tstamp`) VALUES (2,1,1,'2026-11-30 12:58:06.218419');
 CREATE TABLE `schedule_server` (
   `uuid` varchar(150) NOT NULL,
   `task_type` varchar(100) NOT NULL,
@@ -445,7 +447,7 @@ CREATE TABLE `schedule_server` (
   CONSTRAINT `ck_schedule_server_in_hand` CHECK (`in_hand` between 0 and 1000000000000000000),
   CONSTRAINT `ck_schedule_server_failed_calls` CHECK (`failed_calls` between 0 and 1000000000000000000)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_server` (`uuid`, `task_type`, `own_sign`, `ip`, `host_name`, `pid`, `thread_number`, `state`, `register_time`, `heartbeat_time`, `beat_token`, `beat_count`, `judge_dead_interval_ms`, `watching_since`, `read_plan_version`, `read_sum`, `last_fetch_time`, `next_run_start_time`, `next_run_end_time`, `fetch_count`, `fetch_item_count`, `success_count`, `failure_count`, `skip_count`, `execute_ms`, `in_hand`, `oldest_in_hand_since`, `last_error`, `last_error_at`, `failing_since`, `failed_calls`, `library_version`, `labels`, `hung_queues`, `given_settings`, `max_in_flight`, `max_in_flight_target`, `max_in_flight_version`, `weight`, `planner_version`, `witness`, `name`, `process`, `capabilities`) VALUES ('a','settle','BASE','','',0,0,'SERVING','2026-11-30 03:23:49.022790','2026-11-30 03:23:49.022790','',0,10000,NULL,0,0,NULL,NULL,NULL,0,0,0,0,0,0,0,NULL,'',NULL,NULL,0,'','',NULL,NULL,NULL,NULL,0,1,1,NULL,'','','');
+INSERT INTO `schedule_server` (`uuid`, `task_type`, `own_sign`, `ip`, `host_name`, `pid`, `thread_number`, `state`, `register_time`, `heartbeat_time`, `beat_token`, `beat_count`, `judge_dead_interval_ms`, `watching_since`, `read_plan_version`, `read_sum`, `last_fetch_time`, `next_run_start_time`, `next_run_end_time`, `fetch_count`, `fetch_item_count`, `success_count`, `failure_count`, `skip_count`, `execute_ms`, `in_hand`, `oldest_in_hand_since`, `last_error`, `last_error_at`, `failing_since`, `failed_calls`, `library_version`, `labels`, `hung_queues`, `given_settings`, `max_in_flight`, `max_in_flight_target`, `max_in_flight_version`, `weight`, `planner_version`, `witness`, `name`, `process`, `capabilities`) VALUES ('a','settle','BASE','','',0,0,'SERVING','2026-11-30 12:58:06.220122','2026-11-30 12:58:06.220122','',0,10000,NULL,0,0,NULL,NULL,NULL,0,0,0,0,0,0,0,NULL,'',NULL,NULL,0,'','',NULL,NULL,NULL,NULL,0,1,1,NULL,'','','');
 CREATE TABLE `schedule_server_history` (
   `uuid` varchar(150) NOT NULL,
   `task_type` varchar(100) NOT NULL,
@@ -495,7 +497,7 @@ CREATE TABLE `schedule_server_history` (
   `reason` varchar(20) NOT NULL,
   PRIMARY KEY (`uuid`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_server_history` (`uuid`, `task_type`, `own_sign`, `ip`, `host_name`, `pid`, `thread_number`, `state`, `register_time`, `heartbeat_time`, `beat_token`, `beat_count`, `judge_dead_interval_ms`, `watching_since`, `read_plan_version`, `read_sum`, `last_fetch_time`, `next_run_start_time`, `next_run_end_time`, `fetch_count`, `fetch_item_count`, `success_count`, `failure_count`, `skip_count`, `execute_ms`, `in_hand`, `oldest_in_hand_since`, `last_error`, `last_error_at`, `failing_since`, `failed_calls`, `library_version`, `labels`, `hung_queues`, `given_settings`, `max_in_flight`, `max_in_flight_target`, `max_in_flight_version`, `weight`, `planner_version`, `witness`, `name`, `process`, `capabilities`, `left_time`, `reason`) VALUES ('a','settle','BASE','','',0,0,'SERVING','2026-01-01 00:00:00.000000','2026-01-01 00:00:00.000000','',0,10000,NULL,0,0,NULL,NULL,NULL,0,0,0,0,0,0,0,NULL,'',NULL,NULL,0,'','',NULL,NULL,NULL,NULL,0,1,1,NULL,'','','','2026-11-30 03:23:49.023555','LEFT');
+INSERT INTO `schedule_server_history` (`uuid`, `task_type`, `own_sign`, `ip`, `host_name`, `pid`, `thread_number`, `state`, `register_time`, `heartbeat_time`, `beat_token`, `beat_count`, `judge_dead_interval_ms`, `watching_since`, `read_plan_version`, `read_sum`, `last_fetch_time`, `next_run_start_time`, `next_run_end_time`, `fetch_count`, `fetch_item_count`, `success_count`, `failure_count`, `skip_count`, `execute_ms`, `in_hand`, `oldest_in_hand_since`, `last_error`, `last_error_at`, `failing_since`, `failed_calls`, `library_version`, `labels`, `hung_queues`, `given_settings`, `max_in_flight`, `max_in_flight_target`, `max_in_flight_version`, `weight`, `planner_version`, `witness`, `name`, `process`, `capabilities`, `left_time`, `reason`) VALUES ('a','settle','BASE','','',0,0,'SERVING','2026-01-01 00:00:00.000000','2026-01-01 00:00:00.000000','',0,10000,NULL,0,0,NULL,NULL,NULL,0,0,0,0,0,0,0,NULL,'',NULL,NULL,0,'','',NULL,NULL,NULL,NULL,0,1,1,NULL,'','','','2026-11-30 12:58:06.220453','LEFT');
 CREATE TABLE `schedule_server_version` (
   `task_type` varchar(100) NOT NULL,
   `own_sign` varchar(50) NOT NULL DEFAULT 'BASE',
@@ -662,7 +664,7 @@ CREATE TABLE `schedule_task_type` (
   CONSTRAINT `ck_schedule_task_type_balance` CHECK (`balance` in ('QUEUES','LOAD')),
   CONSTRAINT `ck_schedule_task_type_coalesce_runs` CHECK (`coalesce_runs` in (0,1))
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-INSERT INTO `schedule_task_type` (`task_type`, `mode`, `processor_type`, `heartbeat_interval_ms`, `judge_dead_interval_ms`, `thread_number`, `fetch_number`, `execute_number`, `sleep_time_nodata_ms`, `sleep_time_interval_ms`, `permit_run_start_time`, `permit_run_end_time`, `time_zone`, `task_parameter`, `data_database`, `max_queues_per_server`, `max_servers`, `max_servers_per_host`, `require_labels`, `prefer_labels`, `spread_label`, `balance`, `load_moves_per_hour`, `splittable`, `hinted`, `rate_per_second`, `max_in_flight`, `queue_rate_per_second`, `queue_max_in_flight`, `batch_timeout_ms`, `drain_timeout_ms`, `stall_after_ms`, `item_max_attempts`, `count_in_outage`, `on_dead`, `item_retry_ms`, `item_retry_factor`, `item_retry_jitter`, `item_retry_max_ms`, `failing_after`, `queue_max_attempts`, `queue_retry_ms`, `sweep_max_repeats`, `max_recoveries`, `run_timeout_ms`, `run_start_timeout_ms`, `coalesce_runs`, `expire_own_sign_interval_ms`, `version`, `hint_version`, `gmt_created`, `gmt_modified`) VALUES ('settle','CONTINUOUS','SLEEP',2000,10000,5,500,1,500,0,'','','UTC','','',0,0,0,'','','','QUEUES',60,0,0,0,0,0,0,0,30000,300000,25,0,'HOLD',1000,2,0.5,21600000,5,3,30000,3,5,86400000,0,0,86400000,0,0,'2026-11-30 03:23:49.021334','2026-11-30 03:23:49.021334');
+INSERT INTO `schedule_task_type` (`task_type`, `mode`, `processor_type`, `heartbeat_interval_ms`, `judge_dead_interval_ms`, `thread_number`, `fetch_number`, `execute_number`, `sleep_time_nodata_ms`, `sleep_time_interval_ms`, `permit_run_start_time`, `permit_run_end_time`, `time_zone`, `task_parameter`, `data_database`, `max_queues_per_server`, `max_servers`, `max_servers_per_host`, `require_labels`, `prefer_labels`, `spread_label`, `balance`, `load_moves_per_hour`, `splittable`, `hinted`, `rate_per_second`, `max_in_flight`, `queue_rate_per_second`, `queue_max_in_flight`, `batch_timeout_ms`, `drain_timeout_ms`, `stall_after_ms`, `item_max_attempts`, `count_in_outage`, `on_dead`, `item_retry_ms`, `item_retry_factor`, `item_retry_jitter`, `item_retry_max_ms`, `failing_after`, `queue_max_attempts`, `queue_retry_ms`, `sweep_max_repeats`, `max_recoveries`, `run_timeout_ms`, `run_start_timeout_ms`, `coalesce_runs`, `expire_own_sign_interval_ms`, `version`, `hint_version`, `gmt_created`, `gmt_modified`) VALUES ('settle','CONTINUOUS','SLEEP',2000,10000,5,500,1,500,0,'','','UTC','','',0,0,0,'','','','QUEUES',60,0,0,0,0,0,0,0,30000,300000,25,0,'HOLD',1000,2,0.5,21600000,5,3,30000,3,5,86400000,0,0,86400000,0,0,'2026-11-30 12:58:06.219102','2026-11-30 12:58:06.219102');
 CREATE TABLE `schedule_trigger` (
   `own_sign` varchar(50) NOT NULL DEFAULT 'BASE',
   `name` varchar(150) NOT NULL,
