@@ -86,8 +86,8 @@ func (p *Processor) Stalled(after time.Duration) []Stall {
 	defer s.mu.Unlock()
 	var all []Stall
 	for e := range s.executors {
-		if c := e.call; c != nil && time.Since(c.began) > after {
-			all = append(all, e.stallLocked())
+		if stall, runs := e.stallLocked(); runs && time.Since(stall.Since) > after {
+			all = append(all, stall)
 		}
 	}
 	if k := s.peeks.running; k != nil && time.Since(k.began) > after {
@@ -97,11 +97,17 @@ func (p *Processor) Stalled(after time.Duration) []Stall {
 	return all
 }
 
-func (e *executor) stallLocked() Stall {
+// stallLocked returns the call of the executor, if one runs.
+func (e *executor) stallLocked() (stall Stall, runs bool) {
 	c := e.call
-	stall := Stall{Queues: []string{c.queueID()}, Since: c.began, Select: c != &e.batch.call}
-	if !stall.Select {
-		stall.Items = e.batch.size()
+	if c == nil {
+		return Stall{}, false
 	}
-	return stall
+	stall = Stall{Queues: []string{c.queueID()}, Since: c.began, Select: c != &e.batch.call}
+	if stall.Select {
+		return stall, true
+	}
+	stall.Items = e.batch.size()
+	stall.Since, runs = e.batch.isolation.began(c.began)
+	return stall, runs
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/dutyrota/rota/processor"
@@ -21,6 +22,7 @@ var isolationStage = stage{
 	take: func(b *batch, _ *scheduler) {
 		if b.isolation.due = b.lane.alone; b.isolation.due {
 			b.isolation.drains = b.grant.drainsLocked()
+			b.isolation.turn = new(atomic.Pointer[time.Time])
 			if b.mark == ordinary {
 				b.mark = single
 			}
@@ -109,11 +111,25 @@ func (s *scheduler) endIsolationLocked(l *lane) {
 
 // isolation is the state of a batch whose item is executed alone.
 type isolation struct {
-	due      bool            // it is such a batch
-	drains   <-chan struct{} // closed when the queue drains
-	held     bool            // the batch holds the value of Env.Alone
-	recorded bool            // the store has a record that the item has started
-	start    update          // that record
+	due    bool            // it is such a batch
+	drains <-chan struct{} // closed when the queue drains
+	held   bool            // the batch holds the value of Env.Alone
+
+	turn     *atomic.Pointer[time.Time] // when the turn of the item came; Processor.Stalled reads it meanwhile
+	recorded bool                       // the store has a record that the item has started
+	start    update                     // that record
+}
+
+// began returns since when a batch that was claimed at a time has been running. A batch that waits for the turn of its
+// item does not run: the item that it waits for does.
+func (i *isolation) began(claimed time.Time) (at time.Time, runs bool) {
+	if !i.due {
+		return claimed, true
+	}
+	if turn := i.turn.Load(); turn != nil {
+		return *turn, true
+	}
+	return time.Time{}, false
 }
 
 // errDrains is the error of a batch whose queue has begun to drain before its turn came.
@@ -126,6 +142,7 @@ func (i *isolation) begin(b *batch) (err error) {
 	select {
 	case b.env.Alone <- struct{}{}:
 		i.held = true
+		i.turn.Store(new(time.Now()))
 	case <-i.drains:
 		return errDrains
 	case <-b.ctx.Done():

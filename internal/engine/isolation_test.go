@@ -211,6 +211,28 @@ func TestQueueDrainsBesideAnItemAlone(t *testing.T) {
 	})
 }
 
+// An item that waits for the turn of its process is no call that does not end: the alert would name an innocent queue.
+// Its call runs since its turn came.
+func TestItemThatWaitsForItsTurnIsNotStalled(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		alone := make(chan struct{}, 1)
+		alone <- struct{}{} // another processor executes an item that hangs
+		r := newRows(w, "a1")
+		r.takes = time.Hour
+		w.start(t, r, engine.Env{Items: failedItems{newMemory()}, Alone: alone}, crashing())
+		w.grantCrashed(t, map[string]int{"a": 2}, "a")
+		time.Sleep(10 * time.Minute)
+		if all := w.Stalled(5 * time.Minute); len(all) != 0 {
+			t.Errorf("stalled: %+v, want none: the item waits for its turn", all)
+		}
+		<-alone
+		time.Sleep(6 * time.Minute)
+		if all := w.Stalled(5 * time.Minute); len(all) != 1 || time.Since(all[0].Since) != 6*time.Minute {
+			t.Errorf("stalled: %+v, want the item, since its turn came", all)
+		}
+	})
+}
+
 // A queue that drains, or whose select fails, passes its turn on.
 func TestTurnIsPassedOn(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
