@@ -201,18 +201,47 @@ func (t *Tasks) applySettings(ctx context.Context, d SettingsDiff, actor string)
 		if err := applySchedule(ctx, l, d.Settings, actor); err != nil {
 			return err
 		}
-		if err := checkModeChange(ctx, l, d); err != nil {
-			return err
+		if d.endsRuns() {
+			// Nobody makes a run meanwhile.
+			if _, err := l.Exec(ctx, `UPDATE schedule_task_running SET version = version + 1 WHERE task_type = ?`,
+				l.TaskType); err != nil {
+				return fmt.Errorf("lock: %w", err)
+			}
 		}
-		refused, err := l.Unsuited(ctx, true, func(offers processor.Capabilities) error {
-			return fit.Check(offers, d.row, d.Settings)
-		})
-		if err = cmp.Or(err, refused); err != nil {
+		if err := refuseChange(ctx, l, l.OwnSign, d); err != nil {
 			return err
 		}
 		return recordEverywhere(ctx, l, roster.Event{Kind: EventSettings, Actor: actor, Reason: changesText(d.Changes)})
 	})
 	return sqldb.Prefix(err, "apply")
+}
+
+// Check returns the error with which Apply would refuse the settings now; nil if it would not. It only reads. Apply
+// checks again, in the transaction that writes.
+func (t *Tasks) Check(ctx context.Context, d SettingsDiff) error {
+	if !d.Exists || len(d.Changes) == 0 {
+		return nil
+	}
+	err := refuseChange(ctx, t.c.db, t.c.OwnSign(), d)
+	if err == nil && d.changes("after") {
+		s := d.Settings.WithDefaults()
+		err = runs.CheckAfter(ctx, t.c.db, d.TaskType, s.Mode, s.After)
+	}
+	return sqldb.Wrap(err, "apply %s$%s", d.TaskType, t.c.OwnSign())
+}
+
+// refuseChange returns an error if what there is in any own_sign does not allow the new settings: what mode RUN holds, or
+// the dealer of a registered server.
+func refuseChange(ctx context.Context, q sqldb.Eacher, ownSign string, d SettingsDiff) error {
+	if d.endsRuns() {
+		if err := refuseEndOfRuns(ctx, q, d.TaskType, ownSign); err != nil {
+			return err
+		}
+	}
+	refused, err := roster.Unsuited(ctx, q, d.TaskType, "", func(offers processor.Capabilities) error {
+		return fit.Check(offers, d.row, d.Settings)
+	})
+	return cmp.Or(err, refused)
 }
 
 // recordEverywhere records an event in all environments that have the task type, because they share its settings.
@@ -390,18 +419,18 @@ func UpstreamsFirst(tasks []TaskSettings) []TaskSettings {
 	})
 }
 
-// checkModeChange refuses to end mode RUN while the task type has open runs or backfills, dependants or triggers in any
-// own_sign (R14): nothing would open, fire or end them. It locks the lock rows of the task type first, so that no run
-// is made meanwhile.
-func checkModeChange(ctx context.Context, l *roster.LockTx, d SettingsDiff) error {
-	ends := d.Settings.WithDefaults().Mode != center.ModeRun
-	if !ends || !slices.ContainsFunc(d.Changes, func(c runs.Difference) bool { return c.Name == "mode" }) {
-		return nil
-	}
-	if _, err := l.Exec(ctx, `UPDATE schedule_task_running SET version = version + 1 WHERE task_type = ?`,
-		l.TaskType); err != nil {
-		return fmt.Errorf("lock: %w", err)
-	}
+func (d SettingsDiff) changes(setting string) bool {
+	return slices.ContainsFunc(d.Changes, func(c runs.Difference) bool { return c.Name == setting })
+}
+
+// endsRuns reports whether the change ends mode RUN.
+func (d SettingsDiff) endsRuns() bool {
+	return d.changes("mode") && d.Settings.WithDefaults().Mode != center.ModeRun
+}
+
+// refuseEndOfRuns refuses to end mode RUN while the task type has open runs or backfills, dependants or triggers in any
+// own_sign (R14): nothing would open, fire or end them.
+func refuseEndOfRuns(ctx context.Context, q sqldb.Eacher, taskType, ownSign string) error {
 	var blockers []error
 	for _, b := range []struct{ query, text, command string }{
 		{
@@ -428,14 +457,14 @@ func checkModeChange(ctx context.Context, l *roster.LockTx, d SettingsDiff) erro
 		},
 	} {
 		type blocker struct{ Name, Detail string }
-		found, err := sqldb.Records[blocker](ctx, l, b.query, l.TaskType)
+		found, err := sqldb.Records[blocker](ctx, q, b.query, taskType)
 		if err != nil {
 			return fmt.Errorf("look for what mode RUN holds: %w", err)
 		}
 		for _, f := range found {
 			blocker := fmt.Errorf("mode must not change from RUN to CONTINUOUS: "+b.text, f.Name, f.Detail)
 			if b.command != "" {
-				line := commandElsewhere(l.OwnSign, f.Detail, b.command+" "+human.ShellWord(f.Name))
+				line := commandElsewhere(ownSign, f.Detail, b.command+" "+human.ShellWord(f.Name))
 				blocker = fmt.Errorf("%w: %s", blocker, line)
 			}
 			blockers = append(blockers, blocker)

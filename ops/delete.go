@@ -44,6 +44,19 @@ func (t *Tasks) Delete(ctx context.Context, taskType, actor string) error {
 	return nil
 }
 
+// CheckDelete returns the error with which Delete would refuse the task type now; nil if it would not. It only reads.
+func (t *Tasks) CheckDelete(ctx context.Context, taskType string) error {
+	err := refuseDependants(ctx, t.c.db, taskType)
+	if err == nil {
+		var signs []string
+		signs, err = t.signsOf(ctx, taskType)
+		for i := 0; i < len(signs) && err == nil; i++ {
+			err = refuseLiveServers(ctx, t.c.db, taskType, signs[i])
+		}
+	}
+	return sqldb.Wrap(err, "delete %s$%s", taskType, t.c.OwnSign())
+}
+
 // deleteStep is what one transaction of Delete has done.
 type deleteStep struct {
 	items    int          // failed items that it has deleted
@@ -62,7 +75,7 @@ type itemPosition struct {
 func deleteSome(ctx context.Context, l *roster.LockTx, signs []string, from itemPosition,
 	actor string,
 ) (step deleteStep, err error) {
-	if err := refuseDependants(ctx, l); err != nil {
+	if err := refuseDependants(ctx, l, l.TaskType); err != nil {
 		return step, err
 	}
 	rosters := make([]*roster.LockTx, len(signs))
@@ -70,7 +83,7 @@ func deleteSome(ctx context.Context, l *roster.LockTx, signs []string, from item
 		if rosters[i], err = l.InOwnSign(ctx, sign); err != nil {
 			return step, err
 		}
-		if err := refuseLiveServers(ctx, rosters[i]); err != nil {
+		if err := refuseLiveServers(ctx, l, l.TaskType, sign); err != nil {
 			return step, err
 		}
 	}
@@ -100,24 +113,24 @@ func (t *Tasks) signsOf(ctx context.Context, taskType string) ([]string, error) 
 }
 
 // refuseLiveServers returns an error while live servers serve the roster of one own_sign.
-func refuseLiveServers(ctx context.Context, l *roster.LockTx) error {
-	live, err := sqldb.Value[int](ctx, l, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ?
-		AND heartbeat_time >= {ago judge_dead_interval_ms}`, l.TaskType, l.OwnSign)
+func refuseLiveServers(ctx context.Context, q sqldb.Eacher, taskType, ownSign string) error {
+	live, err := sqldb.Value[int](ctx, q, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ?
+		AND heartbeat_time >= {ago judge_dead_interval_ms}`, taskType, ownSign)
 	if err == nil && live > 0 {
 		err = fmt.Errorf("%s it in %s: stop all workers first",
-			human.Count(live, "live worker still serves", "live workers still serve"), l.OwnSign)
+			human.Count(live, "live worker still serves", "live workers still serve"), ownSign)
 	}
 	return err
 }
 
 // refuseDependants returns an error if another task type runs after this one: the runs of the other would never begin.
-func refuseDependants(ctx context.Context, l *roster.LockTx) error {
-	edges, err := runs.ReadEdges(ctx, l.Tx)
+func refuseDependants(ctx context.Context, q sqldb.Eacher, taskType string) error {
+	edges, err := runs.ReadEdges(ctx, q)
 	if err != nil {
 		return err
 	}
 	for _, e := range edges {
-		if e.Upstream == l.TaskType && e.TaskType != l.TaskType {
+		if e.Upstream == taskType && e.TaskType != taskType {
 			return fmt.Errorf("%s runs after it: change %[1]s first", e.TaskType)
 		}
 	}

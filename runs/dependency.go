@@ -60,7 +60,16 @@ func WriteAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After)
 	if _, err := t.Exec(ctx, `UPDATE schedule_task_running SET version = version + 1`); err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}
-	edges, err := ReadEdges(ctx, t)
+	if err := CheckAfter(ctx, t, taskType, "", after); err != nil {
+		return err
+	}
+	return replaceAfter(ctx, t, taskType, after)
+}
+
+// CheckAfter returns the error with which WriteAfter refuses the dependencies of a task type that has a mode, or that of
+// its row if mode is empty. It only reads.
+func CheckAfter(ctx context.Context, q sqldb.Eacher, taskType, mode string, after []After) error {
+	edges, err := ReadEdges(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -68,21 +77,17 @@ func WriteAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After)
 	for _, a := range after {
 		edges = append(edges, Edge{taskType, a})
 	}
-	if err := checkAfter(ctx, t, taskType, after, edges); err != nil {
-		return err
-	}
-	return replaceAfter(ctx, t, taskType, after)
-}
-
-func checkAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After, edges []Edge) error {
 	type task struct{ Name, Mode string }
-	tasks, err := sqldb.Records[task](ctx, t, `SELECT task_type, mode FROM schedule_task_type ORDER BY task_type`)
+	tasks, err := sqldb.Records[task](ctx, q, `SELECT task_type, mode FROM schedule_task_type ORDER BY task_type`)
 	if err != nil {
 		return fmt.Errorf("read the task types: %w", err)
 	}
 	modes := map[string]string{}
 	for _, t := range tasks {
 		modes[t.Name] = t.Mode
+	}
+	if mode != "" {
+		modes[taskType] = mode
 	}
 	if err := ValidAfter(after); err != nil {
 		return err

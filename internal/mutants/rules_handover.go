@@ -328,8 +328,8 @@ var handoverMutants = []mutant{
 	},
 	{
 		"N3", "settings that a live worker would reject are written",
-		"applySettings", "if err = cmp.Or(err, refused); err != nil {",
-		"if _ = refused; err != nil {",
+		"refuseChange", "return cmp.Or(err, refused)",
+		"_ = refused\n\treturn err",
 		"TestConformance/.*/N3_suit",
 	},
 	{

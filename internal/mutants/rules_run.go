@@ -358,7 +358,7 @@ var runMutants = []mutant{
 	},
 	{
 		"R14", "mode RUN ends while a run is open",
-		"checkModeChange", "return errors.Join(blockers...)",
+		"refuseEndOfRuns", "return errors.Join(blockers...)",
 		"return errors.Join(blockers[:0]...)",
 		"TestConformance",
 	},
@@ -388,7 +388,7 @@ var runMutants = []mutant{
 	},
 	{
 		"R14", "mode RUN does not end with the change that takes out its upstreams",
-		"checkAfter", " && len(after) > 0 {",
+		"CheckAfter", " && len(after) > 0 {",
 		" {",
 		"TestConformance/.*/mode_change",
 	},

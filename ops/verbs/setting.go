@@ -73,12 +73,13 @@ func (a SetTask) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 		return change, err
 	}
 	d, err := c.Tasks().CompareGiven(ctx, t.TaskType, s, names)
-	if err == nil {
-		d.Left = nil // the call names what changes
-		change.Version = fmt.Sprint(d.Version, "/", d.QueuesVersion)
-		change.addSettings(c, d)
+	if err != nil {
+		return change, err
 	}
-	return change, err
+	d.Left = nil // the call names what changes
+	change.Version = fmt.Sprint(d.Version, "/", d.QueuesVersion)
+	change.addSettings(c, d)
+	return change, c.Tasks().Check(ctx, d)
 }
 
 // ApplyTasks writes the settings of a file.

@@ -130,6 +130,9 @@ func (a DeleteTask) Prepare(ctx context.Context, c *ops.Client) (*Change, error)
 	if err != nil {
 		return nil, err
 	}
+	if err := c.Tasks().CheckDelete(ctx, t.TaskType); err != nil {
+		return nil, err
+	}
 	databases, err := databasesOf(ctx, c, t.TaskType)
 	if err != nil {
 		return nil, err
