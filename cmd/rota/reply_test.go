@@ -64,6 +64,9 @@ func TestRepliesAsJSONAndCSV(t *testing.T) {
 				}
 			}
 		}
+		if got := s.run("run list idle"); !strings.Contains(got, "CANCELLED") {
+			t.Errorf("the runs of a deleted task type are %q, want its cancelled one", got)
+		}
 		if got := s.run("task resume settle -o csv"); got != "object,result\nsettle$BASE,resumed\n" {
 			t.Errorf("CSV is %q", got)
 		}

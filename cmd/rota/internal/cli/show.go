@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -55,15 +56,17 @@ func OnTerminal(o *Output, show func(ctx context.Context, c *ops.Client, args []
 	o.screen = show
 }
 
-// Lists completes a command that lists records of the task type in its argument, or of all.
+// Lists completes a command that lists records of the task type in its argument, or of all. A task type that was deleted
+// is unknown when it has no records any more.
 func Lists(cmd *cobra.Command, tasks Lister,
 	list func(ctx context.Context, c *ops.Client, taskType string) (Result, error),
 ) *cobra.Command {
 	return Shows(cmd, new(Output), func(ctx context.Context, c *ops.Client, args []string) (Result, error) {
-		if err := RequireTask(ctx, c, FirstArg(args)); err != nil {
-			return Result{}, err
+		r, err := list(ctx, c, FirstArg(args))
+		if records := reflect.ValueOf(r.Records); err == nil && (records.Kind() != reflect.Slice || records.Len() == 0) {
+			err = RequireTask(ctx, c, FirstArg(args))
 		}
-		return list(ctx, c, FirstArg(args))
+		return r, err
 	}, tasks)
 }
 
