@@ -182,8 +182,8 @@ func (v *Verb) run(ctx context.Context, cmd *cobra.Command, c *ops.Client) error
 	}
 	done, err := change.Do(ctx, cli.Actor())
 	progress.Clear()
-	if err := v.report(cmd, change, done); err != nil {
-		return err
+	if told := v.report(cmd, change, done); err == nil { // what failed matters more than that nobody could be told
+		err = told
 	}
 	if err == nil && v.After != nil {
 		err = v.After(ctx, c, done)
