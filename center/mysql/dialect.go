@@ -34,6 +34,7 @@ var dialect = &sqldb.Dialect{
 		`{name} BIGINT PATH '$.{name}'`, `{name} DATETIME(6) PATH '$.{name}'`,
 	},
 	ValueTime:     sqldb.TimeLayout,
+	Param:         [...]string{`?`, `?`, `?`, `CAST(? AS DATETIME(6))`},
 	UpdateServers: `UPDATE {values}` + joinServers + ` SET {set} WHERE {where}`,
 	JoinInOrder:   ` STRAIGHT_JOIN `,
 	// MySQL evaluates the assignments from left to right (L6): the comparison of the epochs comes before the new epoch.

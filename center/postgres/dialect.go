@@ -33,6 +33,7 @@ var dialect = &sqldb.Dialect{
 	// Without the LIMIT, PostgreSQL expects a hundred rows, and reads all servers to compare them with one.
 	Values:       `(SELECT * FROM jsonb_to_recordset(CAST(? AS jsonb)) AS v({columns}) LIMIT {limit}) AS v`,
 	ValueColumns: [...]string{`{name} text`, `{name} text`, `{name} bigint`, `{name} timestamptz`},
+	Param:        [...]string{`CAST(? AS text)`, `CAST(? AS text)`, `CAST(? AS bigint)`, `CAST(? AS timestamptz)`},
 	ValueTime:    time.RFC3339Nano, // with the zone, because that of the session may be another one
 	UpdateServers: `UPDATE schedule_server AS s SET {set} FROM {values}
 		WHERE s.uuid = v.id AND {where}`,

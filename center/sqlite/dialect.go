@@ -21,6 +21,7 @@ var dialect = &sqldb.Dialect{
 	DeleteServers: `DELETE FROM schedule_server WHERE uuid IN (SELECT value FROM json_each(?))`,
 	Values:        `(SELECT {columns} FROM json_each(?)) AS v`,
 	ValueColumns:  [...]string{value, value, value, value},
+	Param:         [...]string{`?`, `?`, `?`, `?`},
 	// Without MATERIALIZED, SQLite reads the list again for each row of the table.
 	UpdateServers: `WITH v AS MATERIALIZED (SELECT * FROM {values})
 		UPDATE schedule_server AS s SET {set} FROM v WHERE s.uuid = v.id AND {where}`,

@@ -120,8 +120,8 @@ var renewLease = fmt.Sprintf(`beat_token = v.token,
 	judge_dead_interval_ms = CASE WHEN v.judge_dead > 0 THEN v.judge_dead ELSE judge_dead_interval_ms END,
 	state = CASE WHEN `+keptStates+` THEN state ELSE v.next_state END`, mostBeats, soon(ClockSlack))
 
-// update returns the UPDATE of the heartbeat. Its text does not grow with the servers, so that the database and the
-// driver prepare it once. It writes no share that no server lowers: SQLite checks what is written, so a value that an
+// update returns the UPDATE of the heartbeat. Its text is one for one server and one for any number of them, so that the
+// database and the driver prepare it once. It writes no share that no server lowers: SQLite checks what is written, so a value that an
 // edit by hand has left in one row would cost all servers of the process their leases.
 func (b Heartbeat) update(d *sqldb.Dialect) (query string, args []any, err error) {
 	rows := make([]leaseRow, len(b.Servers))
@@ -217,17 +217,15 @@ func (b Heartbeat) readReplies(ctx context.Context, r *Roster) (map[string]Heart
 	}, query, args...)
 }
 
-// query returns the SELECT of the heartbeat. Its text does not grow with the servers, as that of the UPDATE.
+// query returns the SELECT of the heartbeat, whose texts are as few as those of the UPDATE.
 func (b Heartbeat) query(d *sqldb.Dialect) (text string, args []any, err error) {
 	asked := make([]replyRow, len(b.Servers))
 	for i, s := range b.Servers {
 		asked[i] = replyRow{ID: sqldb.Key(s.UUID), Token: sqldb.Key(b.Token), Watch: s.WatchRange.row()}
 	}
-	values, args, err := sqldb.Values(d, asked)
-	return `SELECT s.uuid, ` + b.replyColumns() + `
-		FROM ` + values + d.JoinInOrder + `schedule_server s ON s.uuid = v.id AND s.beat_token = v.token` +
-		d.JoinInOrder + `schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign
-		LEFT JOIN schedule_task_type t ON t.task_type = s.task_type`, args, err
+	return sqldb.SelectServers(d, asked, `s.uuid, `+b.replyColumns(), `s.beat_token = v.token`,
+		d.JoinInOrder+`schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign
+		LEFT JOIN schedule_task_type t ON t.task_type = s.task_type`)
 }
 
 // replyRow is what the heartbeat asks for one server.
@@ -250,12 +248,11 @@ func (b Heartbeat) confirmGone(ctx context.Context, r *Roster, replies map[strin
 			missing = append(missing, newLeaseRow(b.Token, s))
 		}
 	}
-	values, args, err := sqldb.Values(r.DB.Dialect, missing)
+	query, args, err := sqldb.SelectServers(r.DB.Dialect, missing, `COUNT(*)`, `s.beat_token IN (v.old_token, v.token)`, ``)
 	if err != nil {
 		return err
 	}
-	rows, err := sqldb.Value[int](ctx, r.DB, `SELECT COUNT(*) FROM `+values+r.DB.JoinInOrder+`
-		schedule_server s ON s.uuid = v.id AND s.beat_token IN (v.old_token, v.token)`, args...)
+	rows, err := sqldb.Value[int](ctx, r.DB, query, args...)
 	if err != nil {
 		return fmt.Errorf("look for workers without a reply: %w", err)
 	}

@@ -2,6 +2,7 @@ package roster_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,15 +126,15 @@ func TestStoppedReaderDoesNotKeepTheLockRow(t *testing.T) {
 	}
 }
 
-// S1: the statements of a heartbeat have the same texts for one server and for a hundred, so that the database and the
-// driver prepare them once.
+// S1: the statements of a heartbeat have the same texts for two servers and for a hundred, so that the database and the
+// driver prepare them once. Those for one server have its values in their places.
 func TestHeartbeatTextDoesNotGrow(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		d := openTask(t, url, "settle", 1).Roster().DB.Dialect
-		var texts [2]string
-		for i, n := range []int{1, 100} {
+		texts := map[int]string{}
+		for _, n := range []int{1, 2, 100} {
 			b := roster.Heartbeat{Token: "x", Servers: make([]roster.ServerReport, n)}
 			b.Servers[n-1] = roster.ServerReport{
 				UUID: "a", TaskType: "settle", InRuns: true, JudgeDeadInterval: time.Second,
@@ -143,10 +144,13 @@ func TestHeartbeatTextDoesNotGrow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			texts[i] = update + "\n" + query
+			texts[n] = update + "\n" + query
 		}
-		if texts[0] != texts[1] {
-			t.Errorf("the statements of 1 server and of 100 differ:\n%s\n\n%s", texts[0], texts[1])
+		if texts[2] != texts[100] {
+			t.Errorf("the statements of 2 servers and of 100 differ:\n%s\n\n%s", texts[2], texts[100])
+		}
+		if strings.Contains(texts[1], "v.") {
+			t.Errorf("the statements of 1 server have a table of values:\n%s", texts[1])
 		}
 	})
 }

@@ -37,6 +37,8 @@ type Dialect struct {
 	Values       string
 	ValueColumns [valueKinds]string
 	ValueTime    string
+	// Param is a parameter in the place of a column of v, for each kind.
+	Param [valueKinds]string
 	// UpdateServers is an UPDATE of the rows s of schedule_server whose keys are in the {values}. {set} and {where} may
 	// read v, whose columns have other names than those of s.
 	UpdateServers string
