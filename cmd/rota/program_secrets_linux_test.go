@@ -53,7 +53,7 @@ func TestProgramFindsNoSecrets(t *testing.T) {
 `)
 	p := startRota(t, dir, []string{
 		"ROTA_DATABASE=" + database, "HOOK_SECRET=hook-secret", "PGPASSWORD=pg-secret", "SHOP=its-own",
-		"LC_ALL=C",
+		"LC_ALL=C", "GOMEMLIMIT=1GiB",
 	}, "worker", "-c", "rota.yaml", "--data", "other=postgres://app:data-secret@127.0.0.1:1/d", "--http", "127.0.0.1:0")
 	var seen string
 	eventually(t, "the program has looked", func() bool {
@@ -70,6 +70,9 @@ func TestProgramFindsNoSecrets(t *testing.T) {
 		if !strings.Contains(seen, want) {
 			t.Errorf("the program does not see %q:\n%s", want, seen)
 		}
+	}
+	if n := strings.Count(seen, "GOMEMLIMIT=1GiB\n"); n != 1 {
+		t.Errorf("%d processes have the variable of Go's runtime, want the worker and not the program:\n%s", n, seen)
 	}
 	eventually(t, "both task types have joined", func() bool { return count(t, db, "schedule_server") == 2 })
 	if maps, err := os.Stat("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/mem"); err == nil && maps.Sys().(*syscall.Stat_t).Uid != 0 {

@@ -3,11 +3,12 @@
 // A program gets the variables of an allow list (Passed, and those that its dealer names). That does not suffice on
 // Linux, where the environment with which a process was started stays in /proc/PID/environ for processes of the same
 // user, and its arguments in /proc/PID/cmdline for all: os.Unsetenv does not change either. So Hide lets the process
-// execute itself once more, with the variables of the allow list and with arguments without secrets, and hands the rest
-// over in a file in memory, which Restore reads and closes before anything else is done. The process keeps its id, and
-// os.Getenv works as before, so that nothing has to know which variables are secret. To overwrite the bytes in place
-// was rejected, because Go's strings refer to them. To ask for files in the place of variables was rejected, because
-// drivers and clients have variables of their own, such as PGPASSWORD.
+// execute itself once more, with the variables of the allow list and of Go's runtime, which reads them before it runs
+// any code, and with arguments without secrets. It hands the rest over in a file in memory, which Restore reads and
+// closes before anything else is done. The process keeps its id, and os.Getenv works as before, so that nothing has to
+// know which variables are secret. To overwrite the bytes in place was rejected, because Go's strings refer to them.
+// To ask for files in the place of variables was rejected, because drivers and clients have variables of their own,
+// such as PGPASSWORD.
 //
 // Hide also makes the process undumpable, so that others of its user cannot read its memory or its open files. A
 // program with CAP_SYS_PTRACE, which root has outside of containers, can read the memory of every process all the same.

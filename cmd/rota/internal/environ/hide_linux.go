@@ -15,6 +15,9 @@ import (
 // variable has the file descriptor of what the process that executed this one hands over.
 const variable = "ROTA_HANDED_OVER"
 
+// ofRuntime are the variables that Go's runtime reads when the process starts: they must be there, and are no secrets.
+var ofRuntime = []string{"GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GOTRACEBACK", "GODEBUG"}
+
 // handedOver is what /proc does not show.
 type handedOver struct{ Args, Environment []string }
 
@@ -51,7 +54,7 @@ func Restore() error {
 }
 
 // Hide makes this process execute itself once more, with arguments that redact has made, and with those variables alone
-// that every program gets. It returns only in the process that was executed so, or with an error. A caller has opened
+// that every program gets, and those of Go's runtime. It returns only in the process that was executed so, or with an error. A caller has opened
 // nothing yet that must be closed, and has no goroutine that must end.
 func Hide(redact func(string) string) error {
 	if !hidden.Load() {
@@ -85,5 +88,5 @@ func execute(redact func(string) string) error {
 	for i, arg := range os.Args {
 		args[i] = redact(arg)
 	}
-	return unix.Exec(program, args, append(Select(os.Environ(), nil), variable+"="+strconv.Itoa(fd)))
+	return unix.Exec(program, args, append(Select(os.Environ(), ofRuntime), variable+"="+strconv.Itoa(fd)))
 }
