@@ -75,10 +75,10 @@ func (t *template) fill(row map[string]json.RawMessage) (string, error) {
 	return b.String(), nil
 }
 
-// escape returns the text of a value at a place. NULL is an empty text, except as a value of the body.
+// escape returns the text of a value at a place. NULL is an empty text, and null as a value of the body.
 func (p place) escape(value json.RawMessage) (string, error) {
 	text := string(value)
-	if text == "null" {
+	if text == "null" && p != asJSON {
 		text = ""
 	} else if strings.HasPrefix(text, `"`) {
 		_ = json.Unmarshal(value, &text) // the worker has written it
