@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -82,7 +83,8 @@ func oldestTime(value any) (time.Time, error) {
 	default:
 		text = fmt.Sprint(v)
 	}
-	if age, err := strconv.ParseFloat(text, 64); err == nil && age >= 0 && age < 1e9 {
+	if age, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(age) < 1e9 {
+		age = max(age, 0) // a clock may be ahead
 		return time.Now().Add(-time.Duration(age * float64(time.Second))), nil
 	}
 	for _, layout := range timeLayouts {

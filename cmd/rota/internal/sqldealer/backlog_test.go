@@ -47,6 +47,10 @@ func TestBacklog(t *testing.T) {
 		if age := time.Since(b.Oldest); err != nil || age < 90*time.Second || age > 10*time.Minute {
 			t.Errorf("an age: %+v, %v, want 90 s", b, err)
 		}
+		b, err = backlogOf(s, "SELECT count(*), -1.5"+from) // the clock of the program that inserted it is ahead
+		if age := time.Since(b.Oldest); err != nil || age < 0 || age > 10*time.Minute {
+			t.Errorf("an age below 0: %+v, %v, want 0 s", b, err)
+		}
 		if b, err := backlogOf(s, "SELECT count(*)"+from); err != nil || b.Items != 2 || !b.Oldest.IsZero() {
 			t.Errorf("one column: %+v, %v", b, err)
 		}
