@@ -126,7 +126,7 @@ func encode(v any) string {
 	case []byte:
 		return bytesMark + hex.EncodeToString(v)
 	case time.Time:
-		return v.Format(time.RFC3339Nano)
+		return v.UTC().Format(time.RFC3339Nano) // PostgreSQL returns the zone of the session, which may change
 	default:
 		return fmt.Sprint(v)
 	}
