@@ -73,6 +73,11 @@ var checkCases = map[string]checkCase{
 		place:    ".select: ",
 		postgres: `the result has no column "id"`, mysql: `the result has no column "id"`, sqlite: `the result has no column "id"`,
 	},
+	"key twice": { // it would be that of another table
+		sql:      config.SQLDealer{Select: strings.Replace(aSelect, "id", "state, id, id + 1 AS ID", 1), Execute: anUpdate, Key: []string{"id"}},
+		place:    ".select: ",
+		postgres: `the result has two columns "id"`, mysql: `the result has two columns "id"`, sqlite: `the result has two columns "id"`,
+	},
 }
 
 // pairedExecute returns a dealer for a key of two columns with another execute.

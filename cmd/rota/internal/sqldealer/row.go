@@ -111,9 +111,13 @@ func (sh *shape) newReader(rows *sql.Rows) (*reader, error) {
 		r.into[i] = skipped{}
 	}
 	for at, column := range sh.columns {
-		i := slices.IndexFunc(types, func(t *sql.ColumnType) bool { return strings.EqualFold(t.Name(), column) })
+		named := func(t *sql.ColumnType) bool { return strings.EqualFold(t.Name(), column) }
+		i := slices.IndexFunc(types, named)
 		if i < 0 {
 			return nil, fmt.Errorf("the result has no column %q: it has %s", column, names(types))
+		}
+		if slices.ContainsFunc(types[i+1:], named) {
+			return nil, errTwice(column)
 		}
 		c := newColumn(column, types[i].DatabaseTypeName(), sh.syntax)
 		if sh.syntax.parsesTimes && isTime(c.kind) {
@@ -134,6 +138,11 @@ func (sh *shape) newReader(rows *sql.Rows) (*reader, error) {
 	return r, nil
 }
 
+// errTwice refuses a column whose name another one has, as in SELECT c.*, o.*: the dealer cannot tell them apart.
+func errTwice(column string) error {
+	return fmt.Errorf("the result has two columns %q: give one of them another name", column)
+}
+
 // addOthers keeps the columns that the shape does not name, too.
 func (r *reader) addOthers(types []*sql.ColumnType) error {
 	for i, t := range types {
@@ -145,7 +154,7 @@ func (r *reader) addOthers(types []*sql.ColumnType) error {
 	for _, at := range r.position {
 		name := string(appendText(nil, types[at].Name())) + ":"
 		if slices.Contains(r.names, name) {
-			return fmt.Errorf("the result has two columns %q: give one of them another name", types[at].Name())
+			return errTwice(types[at].Name())
 		}
 		r.names = append(r.names, name)
 	}
