@@ -60,8 +60,9 @@ func (r *Redactor) AddDatabase(database string) {
 }
 
 // AddService makes the tokens in the URL of a service known: what stands for a user, long parts of the path, and the
-// values of the query.
-func (r *Redactor) AddService(service string) {
+// values of the query. A part or a value that is one of the names is no token: the texts would not say any more what
+// they are about.
+func (r *Redactor) AddService(service string, names ...string) {
 	u, err := url.Parse(service)
 	if err != nil {
 		return // the program refuses the URL and does not print it
@@ -69,16 +70,16 @@ func (r *Redactor) AddService(service string) {
 	password, _ := u.User.Password()
 	r.addAll([]string{u.User.Username(), password})
 	for part := range strings.SplitSeq(u.EscapedPath(), "/") {
-		if len(part) < shortestToken {
+		plain, err := url.PathUnescape(part)
+		if len(part) < shortestToken || slices.Contains(names, plain) {
 			continue
 		}
-		r.Add(part)
-		if plain, err := url.PathUnescape(part); err == nil {
+		if r.Add(part); err == nil {
 			r.Add(plain)
 		}
 	}
 	for _, values := range u.Query() {
-		r.addAll(values)
+		r.addAll(slices.DeleteFunc(values, func(value string) bool { return slices.Contains(names, value) }))
 	}
 }
 

@@ -43,6 +43,7 @@ func TestSecrets(t *testing.T) {
 	r.AddDatabase("postgres://app:database-p%40ss@db/shop?sslmode=verify-full&sslpassword=key-pass")
 	r.AddService("https://hooks.example.com/services/T0/abcdefghijklmnop%3D1?sig=query-token")
 	r.AddService("https://user-token@h/")
+	r.AddService("https://h/tasks/notify-all-customers?task=settle", "settle", "notify-all-customers")
 	for _, secret := range []string{
 		`se"cret & more`, `se\"cret & more`, "se%22cret+%26+more", "se%22cret%20&%20more", "database-p@ss", "database-p%40ss", "key-pass",
 		"abcdefghijklmnop=1", "abcdefghijklmnop%3D1", "query-token", "user-token",
@@ -53,7 +54,7 @@ func TestSecrets(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"short", "verify-full", "services", "hooks.example.com", "T0"} {
+	for _, text := range []string{"short", "verify-full", "services", "hooks.example.com", "T0", "task notify-all-customers", "task settle"} {
 		if got := r.Text(text); got != text {
 			t.Errorf("%s becomes %s", text, got)
 		}

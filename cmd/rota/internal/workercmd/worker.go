@@ -145,8 +145,12 @@ func secretsOf(file *config.File) *redact.Redactor {
 	for _, d := range file.Data {
 		r.AddDatabase(d.URL)
 	}
+	names := make([]string, len(file.Tasks))
+	for i, t := range file.Tasks {
+		names[i] = t.Name
+	}
 	for _, t := range file.Tasks {
-		r.AddService(t.Program.HTTP.URL)
+		r.AddService(t.Program.HTTP.URL, names...)
 	}
 	return r
 }
