@@ -97,6 +97,7 @@ func (p *process) run(started chan<- error) {
 	killGroup(p.cmd) // what it has started: nothing waits for that, and it may hold the pipes
 	p.mu.Unlock()
 	close(p.exited)
+	collectGroup(p.cmd)
 }
 
 // mostLines is how many lines of stderr are logged in a second: a program that floods it would fill the disk.
