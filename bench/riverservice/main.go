@@ -127,17 +127,19 @@ func run(ctx context.Context, log *slog.Logger, url string) error {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(server.ListenAndServe)
+	group.Go(func() error {
+		if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil // so that the group returns how the work has ended
+	})
 	group.Go(func() error {
 		<-ctx.Done()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		return errors.Join(server.Shutdown(ctx), client.Stop(ctx))
 	})
-	if err := group.Wait(); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return group.Wait()
 }
 
 func routes(pool *pgxpool.Pool, client *river.Client[pgx.Tx], registry *prometheus.Registry) http.Handler {

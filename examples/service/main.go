@@ -1,6 +1,6 @@
 // Command service is an HTTP service that takes orders, settles them and writes their receipts in the background, and
 // exports the receipts of a day when it is told to. It shows Rota in a program that has its own connections, logger,
-// metrics, pages and shutdown. Start it as often as you like.
+// metrics, pages and shutdown. Start it as often as you like, each with an ADDRESS of its own.
 //
 //	DATABASE_URL=postgres://... go run ./examples/service
 //	curl -X POST localhost:8080/orders
@@ -129,17 +129,19 @@ func run(ctx context.Context, log *slog.Logger, url string) error {
 	server := &http.Server{Addr: address, Handler: handler, ReadTimeout: 10 * time.Second}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return m.Run(ctx) }) // until the signal; then it drains and hands over
-	group.Go(server.ListenAndServe)
+	group.Go(func() error {
+		if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil // so that the group returns how the work has ended
+	})
 	group.Go(func() error {
 		<-ctx.Done()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		return server.Shutdown(ctx)
 	})
-	if err := group.Wait(); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return group.Wait()
 }
 
 func routes(c *center.Center, db *sql.DB, m *manager.Manager, g prometheus.Gatherer, pages http.Handler) http.Handler {

@@ -56,10 +56,7 @@ func lines(t *testing.T, file string) (n int) {
 func TestService(t *testing.T) {
 	t.Parallel()
 	url := testdb.URL(t, testdb.Postgres)
-	program := filepath.Join(t.TempDir(), "service")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := build(t)
 	first := start(t, program, url)
 	second := start(t, program, url)
 	for range 20 {
@@ -101,6 +98,30 @@ func TestService(t *testing.T) {
 	if n := number(t, db, `SELECT COUNT(*) FROM schedule_server`); n > 0 {
 		t.Errorf("%d servers have not left", n)
 	}
+}
+
+// A process that cannot hand over, because the database is away, ends with a code other than 0.
+func TestServiceThatCannotLeave(t *testing.T) {
+	t.Parallel()
+	url, proxy := testdb.Through(t, testdb.URL(t, testdb.Postgres))
+	p := start(t, build(t), url)
+	proxy.Refuse(true)
+	proxy.Cut()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Wait(); err == nil {
+		t.Error("the service ended with code 0, and is still in the roster")
+	}
+}
+
+func build(t *testing.T) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), "service")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
 }
 
 // process is a running service.
