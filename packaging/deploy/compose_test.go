@@ -182,6 +182,9 @@ func TestComposeWorks(t *testing.T) {
 	for _, s := range append(started, console) {
 		s.signal()
 		s.wantExit(0)
+		if log := s.output(); strings.Contains(log, "no index serves it") {
+			t.Errorf("orders.sql has an index for the select of rota.yaml\n%s", log)
+		}
 	}
 }
 

@@ -99,7 +99,7 @@ func (d *Dealer) FindScan(ctx context.Context, s processor.Selection) (found *Sc
 				fmt.Sprintf("each select may read all of %s, which has more than %d rows, as no index serves it", table,
 					LargeTable),
 				"create an index on what the select compares with a value, " + d.sel.mineIndex(s.Total) +
-					"then on what it sorts by",
+					"then on what it sorts by; if there is one, ANALYZE the table",
 			}, nil
 		}
 	}

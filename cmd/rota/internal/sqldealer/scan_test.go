@@ -75,8 +75,8 @@ func TestFindScan(t *testing.T) {
 		if s.Dialect() == schema.Postgres {
 			part = "then on (COALESCE(ABS(mod(CAST(id AS bigint), 2)), 0)), which {{mine id}} compares for 2 queues, "
 		}
-		want(d, scan+part+"then on what it sorts by")
-		want(aliased, scan+"then on what it sorts by")
+		want(d, scan+part+"then on what it sorts by; if there is one, ANALYZE the table")
+		want(aliased, scan+"then on what it sorts by; if there is one, ANALYZE the table")
 		want(cursor, "")
 		want(with, "")
 		s.exec("CREATE INDEX orders_work ON orders (state, id)")
