@@ -145,9 +145,9 @@ func (d *dueLanes) Pop() any {
 // readyLanes are the lanes whose page has unstarted items that an executor may take. Each lane gives as many batches in
 // its turn as it has weight. The scheduler's lock guards it.
 type readyLanes struct {
-	lanes []*lane
-	turn  int // index of the lane that gives the next batch
-	given int // batches that it has given in this turn
+	lanes []*lane // in the order of their turns
+	last  *lane   // had its turn last, and is ready since; or nil
+	given int     // batches that the first lane has given in this turn
 }
 
 // next returns the lane that gives the next batch, or nil.
@@ -155,22 +155,28 @@ func (r *readyLanes) next() *lane {
 	if len(r.lanes) == 0 {
 		return nil
 	}
-	r.turn %= len(r.lanes)
-	return r.lanes[r.turn]
+	return r.lanes[0]
 }
 
 // take counts a batch of the lane whose turn it is.
 func (r *readyLanes) take() {
-	if r.given++; r.given >= max(1, r.lanes[r.turn].limits.Weight) {
-		r.turn, r.given = r.turn+1, 0
+	if r.given++; r.given >= max(1, r.lanes[0].limits.Weight) {
+		r.last, r.given = r.lanes[0], 0
+		r.lanes = append(slices.Delete(r.lanes, 0, 1), r.last)
 	}
 }
 
-// add adds a lane that is not ready yet.
+// add adds a lane that is not ready yet. Its turn comes after that of all lanes that wait, so that these get theirs
+// although other pages are replaced all the time, but before a further turn of the lane that has just had one.
 func (r *readyLanes) add(l *lane) {
-	if !slices.Contains(r.lanes, l) {
-		r.lanes = append(r.lanes, l)
+	if slices.Contains(r.lanes, l) {
+		return
 	}
+	at := len(r.lanes)
+	if at > 0 && r.lanes[at-1] == r.last {
+		at--
+	}
+	r.lanes = slices.Insert(r.lanes, at, l)
 }
 
 func (r *readyLanes) remove(l *lane) {
@@ -179,10 +185,10 @@ func (r *readyLanes) remove(l *lane) {
 		return
 	}
 	r.lanes = slices.Delete(r.lanes, i, i+1)
-	switch {
-	case i < r.turn:
-		r.turn--
-	case i == r.turn:
+	if i == 0 {
 		r.given = 0
+	}
+	if l == r.last {
+		r.last = nil
 	}
 }

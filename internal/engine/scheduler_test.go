@@ -196,6 +196,37 @@ func TestPagesGiveBatchesInTurn(t *testing.T) {
 	})
 }
 
+// A page with batches left gets its turn, although the other pages have one batch each and are replaced all the time (X11).
+func TestPageOfTwoBatchesGetsItsTurn(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := &dealer{sel: func(_ context.Context, s processor.Selection) ([]string, error) {
+			id := s.Queue.ID
+			if id == "a" {
+				return []string{id + "1", id + "2", id + "3"}, nil
+			}
+			return []string{id + "1", id + "2"}, nil
+		}}
+		last := 0
+		d.exec = func(ctx context.Context, items []string) error {
+			w.mu.Lock()
+			if items[0] == "a3" {
+				last++
+			}
+			w.mu.Unlock()
+			return nap(ctx, 10*time.Millisecond)
+		}
+		s := settings()
+		s.ThreadNumber, s.ExecuteNumber, s.RatePerSecond = 5, 2, 10
+		w.start(t, d, engine.Env{}, s, "a", "b", "c", "d", "e", "f")
+		time.Sleep(time.Minute)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if last < 10 {
+			t.Errorf("the second batch of queue a was executed %d times in a minute", last)
+		}
+	})
+}
+
 func TestAtMostThreadNumberCalls(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var now, most atomic.Int32

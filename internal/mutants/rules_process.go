@@ -604,9 +604,15 @@ var processMutants = []mutant{
 	},
 	{
 		"X11", "a queue ignores its weight",
-		"take", "max(1, r.lanes[r.turn].limits.Weight)",
+		"take", "max(1, r.lanes[0].limits.Weight)",
 		"1",
 		"TestWeightOfTurns",
+	},
+	{
+		"X11", "pages that are replaced all the time keep another one from its turn",
+		"add", "at := len(r.lanes)",
+		"at := 0",
+		"TestPageOfTwoBatchesGetsItsTurn",
 	},
 	{
 		"X11", "the limits of a queue are read at its grant only",
