@@ -173,7 +173,6 @@ func (s *story) serverRow(r ops.ServerRecord) cli.Row {
 		cli.State("STATE", r.DisplayState()),
 		cli.Age("HEARTBEAT", &r.HeartbeatAge),
 		cli.Figure("QUEUES", r.Queues),
-		cli.Figure("DONE", r.SuccessCount),
 	}
 }
 

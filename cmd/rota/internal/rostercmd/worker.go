@@ -37,7 +37,8 @@ that it does not get, because calls of its process's former session are still
 in flight for them. WEIGHT is its part of the queues, in proportion to the
 weights of the others. CALLS is the number of calls of Execute that it may have
 in flight, its share of max_in_flight. "3 to 2" means that it lowers this number
-when calls have ended, or waits until other workers have lowered theirs.`,
+when calls have ended, or waits until other workers have lowered theirs. IN
+FLIGHT, OLDEST, DONE and FAILED are up to ten seconds old.`,
 		Example: `  rota worker list --watch
   rota worker list settle --host web1
   rota worker list --gone                workers that have left or expired`,
