@@ -13,9 +13,9 @@ import (
 // classes has what the errors of the server mean, by their numbers. The server refuses for a lasting reason with all
 // other numbers. TestErrorClasses has a case for each row.
 var classes = map[uint16]sqldb.Class{
-	1020:          sqldb.RolledBack, // the row has changed since the snapshot
+	recordChanged: sqldb.RolledBack,
 	1205:          sqldb.RolledBack, // a lock wait took too long
-	1213:          sqldb.RolledBack, // a deadlock
+	deadlock:      sqldb.RolledBack,
 	3101:          sqldb.RolledBack, // a conflict in a MySQL group
 	8002:          sqldb.RolledBack, // TiDB: a conflict
 	8022:          sqldb.RolledBack, // TiDB: a conflict
@@ -107,6 +107,12 @@ const byOption = 1290
 
 // readOnlyOption matches the options that make a server read-only: --read-only, --super-read-only and those of TiDB.
 var readOnlyOption = regexp.MustCompile(`read[-_]only`)
+
+// Errors with which the server rolls the transaction back, and not only the statement.
+const (
+	recordChanged = 1020 // since the snapshot; of MariaDB
+	deadlock      = 1213
+)
 
 // Errors about prepared statements.
 const (

@@ -27,6 +27,12 @@ var fenceMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"F1", "a transaction goes on after a deadlock has ended it",
+		"leave", "if c.inTx && numbered(err, deadlock, recordChanged) {",
+		"if false {",
+		"TestATransactionThatTheServerHasEnded",
+	},
+	{
 		"F1", "a statement under the fence has its effect without the queue",
 		"dialect", "CASE COUNT(*) WHEN 1 THEN 1",
 		"CASE COUNT(*) WHEN COUNT(*) THEN 1",

@@ -1,0 +1,115 @@
+package center_test
+
+import (
+	"database/sql"
+	"fmt"
+	"testing"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// F1: after a deadlock the server has rolled the transaction back. A function that passes over the error, as a batch
+// may over that of an item, writes nothing without the fence, and runs again.
+func TestATransactionThatTheServerHasEnded(t *testing.T) {
+	t.Parallel()
+	const change = "UPDATE orders SET state = 'MINE' WHERE id = ?"
+	calls := map[string]func(tx *sql.Tx, id int) error{
+		"statement": func(tx *sql.Tx, id int) error {
+			_, err := tx.Exec(change, id)
+			return err
+		},
+		"prepared": func(tx *sql.Tx, id int) error {
+			prepared, err := tx.Prepare(change)
+			if err != nil {
+				return err
+			}
+			defer prepared.Close()
+			_, err = prepared.Exec(id)
+			return err
+		},
+		"select": func(tx *sql.Tx, id int) error {
+			return tx.QueryRow("SELECT id FROM orders WHERE id = ? FOR UPDATE", id).Scan(&id)
+		},
+	}
+	for _, kind := range testdb.Kinds(t) {
+		if kind != testdb.MySQL && kind != testdb.MariaDB {
+			continue
+		}
+		for name, call := range calls {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				f := newFenced(t, testdb.URL(t, kind))
+				f.exec("INSERT INTO orders VALUES (2, 'NEW'), (3, 'NEW')")
+				c, batch := f.c, f.batch
+				other := heavy(t, c.DB())
+				ended, runs := make(chan error, 1), 0
+				err := center.InTx(batch, c.DB(), func(tx *sql.Tx) error {
+					if runs++; runs > 2 {
+						t.Fatal("the function ran three times")
+					}
+					if _, err := tx.ExecContext(t.Context(), change, 1); err != nil {
+						return err
+					}
+					if runs > 1 {
+						return nil
+					}
+					go func() {
+						_, err := other.Exec("UPDATE orders SET state = 'OTHER' WHERE id = 1")
+						ended <- err
+					}()
+					if err := call(tx, 2); err == nil {
+						t.Error("no deadlock")
+					}
+					if err := call(tx, 3); !c.IsTransient(err) {
+						t.Errorf("behind the end of the transaction: %v", err)
+					}
+					if err := <-ended; err != nil {
+						t.Error(err)
+					}
+					if err := other.Commit(); err != nil {
+						t.Error(err)
+					}
+					if got := states(t, c.DB()); got != "OTHER OTHER NEW" {
+						t.Errorf("the rows are %s before the commit", got)
+					}
+					return nil
+				})
+				if got := states(t, c.DB()); err != nil || runs != 2 || got != "MINE OTHER NEW" {
+					t.Errorf("after %d runs: error %v, the rows are %s", runs, err, got)
+				}
+			})
+		}
+	}
+}
+
+// heavy returns a transaction that has the row 2, and that the server does not choose to end a deadlock.
+func heavy(t *testing.T, db *sql.DB) *sql.Tx {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := range 50 {
+		if _, err := tx.ExecContext(t.Context(), "INSERT INTO orders VALUES (?, 'NEW')", 100+id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := tx.ExecContext(t.Context(), "UPDATE orders SET state = 'OTHER' WHERE id = 2"); err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
+// states returns the states of the rows 1 to 3.
+func states(t *testing.T, db *sql.DB) string {
+	t.Helper()
+	var state [3]string
+	for i := range state {
+		err := db.QueryRowContext(t.Context(), "SELECT state FROM orders WHERE id = ?", i+1).Scan(&state[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fmt.Sprintf("%s %s %s", state[0], state[1], state[2])
+}
