@@ -51,6 +51,8 @@ func classify(err error) sqldb.Class {
 	switch {
 	case code == "" && isPassedOver(err):
 		return sqldb.ReadOnly
+	case code == "" && isFailedTransaction(err):
+		return sqldb.Refused
 	case code == "":
 		return sqldb.Other
 	case unprepared(err):
@@ -70,6 +72,13 @@ func classify(err error) sqldb.Class {
 func isPassedOver(err error) bool {
 	return strings.Contains(err.Error(), "session is read-only") ||
 		strings.Contains(err.Error(), "server is in hot standby mode")
+}
+
+// isFailedTransaction reports whether a commit has ended as a rollback, because an earlier statement of the transaction
+// has failed. The error is that of lib/pq, or by its text that of pgx.
+func isFailedTransaction(err error) bool {
+	return errors.Is(err, pq.ErrInFailedTransaction) ||
+		strings.Contains(err.Error(), "commit unexpectedly resulted in rollback")
 }
 
 // isUnsupported reports whether PgBouncer refuses a parameter of the URL. It has one code, 08P01, for this and for all

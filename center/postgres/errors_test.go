@@ -87,6 +87,15 @@ var classCases = []classCase{
 	{"", sqldb.Refused, func(s *scene) error {
 		return connect(s.t, changed(s.t, s.url, func(u *url.URL, _ url.Values) { u.Path = "/no_such_database" }))
 	}},
+	{"", sqldb.Refused, func(s *scene) error { // the function of the transaction has passed over an error
+		tx, err := s.db.BeginTx(s.t.Context(), nil)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		_, _ = tx.ExecContext(s.t.Context(), "SELECT 1 / 0")
+		return tx.Commit()
+	}},
+	{"", sqldb.Refused, func(*scene) error { return errors.New("commit unexpectedly resulted in rollback") }}, // of pgx
 	driverError("", sqldb.Refused, pq.Error{Code: "28P01"}), // a wrong password
 	driverError("", sqldb.Refused, pq.Error{Code: "42501"}), // a missing right
 	{"", sqldb.RolledBack, func(s *scene) error {
