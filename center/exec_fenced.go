@@ -31,7 +31,8 @@ func ExecFenced(ctx context.Context, db *sql.DB, query string, args ...any) erro
 				return true, err
 			}
 			err = b.execGuarded(ctx, db, guarded, params)
-			return !errors.Is(err, ErrUnknownCommit), err
+			clean = !errors.Is(err, ErrUnknownCommit) && b.c.db.Class(err) != sqldb.Interrupted
+			return clean, err // as InTx, it does not repeat a statement that takes too long
 		})))
 		if class := b.c.db.Class(err); class != sqldb.Refused && class != sqldb.NoTable {
 			return err
@@ -99,6 +100,9 @@ func (b boundBatch) execGuarded(ctx context.Context, db *sql.DB, text string, pa
 	_, err = conn.ExecContext(sqldb.Repeated(ctx), text, params...)
 	if err = b.rows().GuardError(b.Queue, err); errors.Is(err, ErrFenced) {
 		return b.fenceError(ctx, err)
+	}
+	if b.c.db.Class(err) == sqldb.Interrupted { // PostgreSQL, which has the guard, has answered that it rolled back
+		return err
 	}
 	return b.c.db.CommitError(ctx, err)
 }

@@ -2,6 +2,7 @@ package center_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -114,6 +115,45 @@ func TestExecFenced(t *testing.T) {
 			t.Errorf("a statement that fails: %v", err)
 		}
 	})
+}
+
+// F5: the end of a statement that takes too long is no unknown commit, and the statement is not repeated.
+func TestExecFencedTakesTooLong(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t) {
+		if kind != testdb.Postgres {
+			continue // elsewhere it is a statement of InTx
+		}
+		f := newFenced(t, testdb.URL(t, kind))
+		f.c.DB().SetMaxOpenConns(1)
+		f.exec("SET statement_timeout = 500")
+		tries := f.c.Stats().Tries
+		err := center.ExecFenced(f.batch, f.c.DB(), "UPDATE orders SET state = 'LATE' FROM pg_sleep(60)")
+		f.exec("RESET statement_timeout")
+		if err == nil || errors.Is(err, center.ErrUnknownCommit) || f.c.Stats().Tries != tries+1 || f.state() != "NEW" {
+			t.Errorf("after %d tries: error %v, state %s", f.c.Stats().Tries-tries, err, f.state())
+		}
+	}
+}
+
+// F5: a transaction that the database has ended by itself is no unknown commit: PostgreSQL refuses to commit it.
+func TestCommitOfAFailedTransaction(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t) {
+		if kind != testdb.Postgres {
+			continue // elsewhere the statements before stay
+		}
+		f := newFenced(t, testdb.URL(t, kind))
+		runs := 0
+		err := center.InTx(f.batch, f.c.DB(), func(tx *sql.Tx) error {
+			runs++
+			_, _ = tx.ExecContext(t.Context(), "INSERT INTO orders VALUES (1, 'TWICE')")
+			return nil
+		})
+		if err == nil || errors.Is(err, center.ErrUnknownCommit) || runs != 1 {
+			t.Errorf("after %d runs: %v", runs, err)
+		}
+	}
 }
 
 // F11: a statement in a data database has its effect only under the epoch that the owner has raised there, and a raise
