@@ -95,9 +95,11 @@ var classCases = []classCase{
 		_, _ = tx.ExecContext(s.t.Context(), "SELECT 1 / 0")
 		return tx.Commit()
 	}},
-	{"", sqldb.Refused, func(*scene) error { return errors.New("commit unexpectedly resulted in rollback") }}, // of pgx
-	driverError("", sqldb.Refused, pq.Error{Code: "28P01"}),                                                   // a wrong password
-	driverError("", sqldb.Refused, pq.Error{Code: "42501"}),                                                   // a missing right
+	{"", sqldb.Refused, func(*scene) error { // the same of pgx
+		return errors.New("commit unexpectedly resulted in rollback")
+	}},
+	driverError("", sqldb.Refused, pq.Error{Code: "28P01"}), // a wrong password
+	driverError("", sqldb.Refused, pq.Error{Code: "42501"}), // a missing right
 	{"", sqldb.RolledBack, func(s *scene) error {
 		prepared, err := s.db.PrepareContext(s.t.Context(), "SELECT * FROM changing")
 		if err != nil {
