@@ -313,8 +313,9 @@ func (d *Data) unusable(err error) error {
 // isDataError is what Center.IsDataError asks of each database.
 func (d *Data) isDataError(err error) bool { return d.opened.Load() && isDataError(d.db, err) }
 
-// forget makes the next Enter raise a queue again: its row is not as Enter has left it.
+// forget makes the next Enter raise a queue again: its row is not as Enter has left it. It may be another database.
 func (d *Data) forget(taskType string, q QueueEpoch) {
+	d.checked.Store(false)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.entered, dataQueue{taskType, q.ID})

@@ -203,6 +203,23 @@ func TestDataIsRestored(t *testing.T) {
 	})
 }
 
+// F11: so it also finds out that the database is another one by now, or is restored from a time before its first use.
+func TestDataIsAnotherDatabase(t *testing.T) {
+	eachData(t, func(t *testing.T, f dataFixture) {
+		a := f.own("A", "0", 7)
+		f.enter(a)
+		f.exec("DELETE FROM rota_fence")
+		f.exec("DELETE FROM rota_data")
+		f.mustBeFenced("a write without a row", f.write(a))
+		if _, err := f.d.Enter(t.Context(), a); !errors.Is(err, center.ErrOtherData) {
+			t.Errorf("a raise in a database without an id: got %v, want ErrOtherData", err)
+		}
+		if problem, _ := f.d.State("settle"); !errors.Is(problem.Err, center.ErrOtherData) {
+			t.Errorf("the problem: got %v", problem)
+		}
+	})
+}
+
 // F11: so it does if it has met that when it loaded or saved a cursor.
 func TestDataIsRestoredUnderACursor(t *testing.T) {
 	eachData(t, func(t *testing.T, f dataFixture) {
@@ -230,6 +247,7 @@ func TestDataLosesItsTables(t *testing.T) {
 		e := f.own("a", "0", 5)
 		f.enter(e)
 		f.exec("ALTER TABLE rota_fence RENAME TO gone")
+		f.exec("ALTER TABLE rota_data RENAME TO gone_too")
 		if err := f.write(e); err == nil || center.IsFenced(err) {
 			t.Errorf("write: got %v, want another error", err)
 		}

@@ -345,6 +345,12 @@ var fenceMutants = []mutant{
 		"TestDataFence",
 	},
 	{
+		"F11", "a database that is another one by now is not asked for its id again",
+		"forget", "d.checked.Store(false)",
+		"_ = d.checked.Load()",
+		"TestDataIsAnotherDatabase",
+	},
+	{
 		"F11", "an owner does not raise again after a write was rejected",
 		"Fence", "d.forget(b.TaskType, b.Queue)",
 		"",
