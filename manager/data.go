@@ -59,8 +59,7 @@ func (s *server) enterData(ctx context.Context, q processor.Queue, epoch center.
 ) (raised bool, err error) {
 	d := s.roster.Data(q.Database)
 	if d == nil {
-		return false, fmt.Errorf("database (%s) names no data database for queue %s that this process has opened",
-			s.settings.Database, q.ID)
+		return false, notOpened(s.settings.Database, q.ID)
 	}
 	raised, err = d.Enter(ctx, center.Entry{
 		TaskType: s.taskType, Server: s.session.Load().uuid, Queue: epoch,
@@ -70,6 +69,11 @@ func (s *server) enterData(ctx context.Context, q processor.Queue, epoch center.
 		offer(s.ahead, *ahead)
 	}
 	return raised, err
+}
+
+// notOpened returns the error of a queue whose items are in a database that the process does not know.
+func notOpened(databases, queue string) error {
+	return fmt.Errorf("database (%s) names no data database for queue %s that this process has opened", databases, queue)
 }
 
 func dataPart(b *base) part {
@@ -89,6 +93,13 @@ func (a *alerter) checkData() {
 		}
 	}
 	a.seeWaits(a.roster.CommitWaits(a.taskType), all, "", "a transaction of its own, whose COMMIT got no reply, is open")
+	for name, queues := range works { // the task type may have got more queues than there were when the process started
+		if name != "" && a.roster.Data(name) == nil {
+			a.see(condition.Condition{
+				Kind: condition.Unreachable.Name, Subject: name, Text: notOpened(a.settings.Database, queues[0]).Error(),
+			})
+		}
+	}
 	for _, d := range a.roster.AllData() {
 		problem, waits := d.State(a.taskType)
 		if problem.Err != nil && len(works[d.Name()]) > 0 {

@@ -151,6 +151,39 @@ func TestDataDatabaseThatCannotBeUsed(t *testing.T) {
 	})
 }
 
+// F11: a task type gets more queues, in data databases that no worker has opened. An alert says so.
+func TestDataDatabaseOfANewQueueIsNotOpened(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		cl.openShards()
+		settings := sharded
+		settings.Database = "{{queue}}st"
+		settings.Queues, settings.QueueNames = 0, []string{"ea", "we"}
+		l := &ledger{c: cl.c}
+		m, err := manager.New(cl.c, manager.Config{Grace: time.Second, Logger: cl.logger()}, manager.Serve("settle", l, settings))
+		if err != nil {
+			cl.Fatal(err)
+		}
+		cl.run(m)
+		time.Sleep(time.Minute)
+		if err := cl.c.Roster().Operator("test").AddQueue(cl.Context(), "settle", "lo", ""); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if n := cl.alerts(condition.Unreachable); n != 1 || cl.alerts(condition.Failing) > 0 {
+			t.Errorf("UNREACHABLE: got %d alerts, want 1; FAILING: %d, want 0", n, cl.alerts(condition.Failing))
+		}
+		if _, err := cl.c.FenceIn("lost", sqlite.URL("sqlite::memory:")); err != nil {
+			cl.Fatal(err)
+		}
+		cl.execIn("lost", "CREATE TABLE item (id INTEGER PRIMARY KEY, queue TEXT NOT NULL, effects INTEGER NOT NULL)")
+		cl.execIn("lost", "INSERT INTO item VALUES (1, 'lo', 0)")
+		time.Sleep(time.Minute)
+		if n := cl.countIn("lost", "item WHERE effects = 1"); n != 1 {
+			t.Errorf("%d items of the new queue took effect, want 1", n)
+		}
+	})
+}
+
 // F11: only selects find out that a data database can be used again. So the alerts end with the work on its queues.
 func TestDataAlertsOfQueuesThatAreNotWorked(t *testing.T) {
 	inBubble(t, func(cl *cluster) {

@@ -441,6 +441,12 @@ var fenceMutants = []mutant{
 		"TestDataDatabaseThatCannotBeUsed",
 	},
 	{
+		"F11", "nobody is told that a worker has not opened the database of a queue",
+		"checkData", `if name != "" && a.roster.Data(name) == nil {`,
+		`if name == "?" {`,
+		"TestDataDatabaseOfANewQueueIsNotOpened",
+	},
+	{
 		"F11", "all executors wait for a database that is away",
 		"admit", "case d.trying, time.Now().Before(d.retryAt):",
 		"case d.trying && false:",
