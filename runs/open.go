@@ -105,7 +105,8 @@ func openRun(ctx context.Context, l *roster.LockTx, runID string, byDefault time
 		return "", err
 	}
 	_, err = l.Exec(ctx, `UPDATE schedule_run SET state = '`+Running+`', message = '', queue_total = ?,
-		started_at = COALESCE(started_at, {now}), deadline_at = ?, finished_at = NULL WHERE run_id = ?`,
+		waiting_since = {now}, started_at = COALESCE(started_at, {now}), deadline_at = ?, finished_at = NULL
+		WHERE run_id = ?`,
 		total, l.Dialect.Time(r.earlier(l.Now.Add(timeout))), runID)
 	return Running, err
 }

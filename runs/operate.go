@@ -38,7 +38,11 @@ func pausing(paused bool) operation {
 	return operation{
 		name: verb, past: verb + "d", states: stillOpen,
 		do: func(ctx context.Context, l *roster.LockTx, runID string, _ bool) error {
-			return changeOpen(ctx, l, runID, `paused = ?`, paused)
+			set := `paused = TRUE`
+			if !paused {
+				set = `paused = FALSE, waiting_since = {now}` // the pause was no stall
+			}
+			return changeOpen(ctx, l, runID, set)
 		},
 	}
 }
@@ -160,9 +164,9 @@ func idsOf(list []taskRun) []string {
 }
 
 // changeOpen writes columns of an open run.
-func changeOpen(ctx context.Context, l *roster.LockTx, runID, set string, args ...any) error {
+func changeOpen(ctx context.Context, l *roster.LockTx, runID, set string) error {
 	n, err := l.Exec(ctx, `UPDATE schedule_run SET `+set+`, version = version + 1
-		WHERE run_id = ? AND state IN `+openStates, append(args, runID)...)
+		WHERE run_id = ? AND state IN `+openStates, runID)
 	return inState(ctx, l.Tx, runID, n > 0, err)
 }
 
@@ -336,8 +340,8 @@ func resetDependant(ctx context.Context, t sqldb.Tx, runID string) error {
 	if _, err := t.Exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ?`, runID); err != nil {
 		return err
 	}
-	n, err := t.Exec(ctx, `UPDATE schedule_run SET state = '`+Waiting+`', message = '', finished_at = NULL,
-		acked_at = NULL, acked_by = ''
+	n, err := t.Exec(ctx, `UPDATE schedule_run SET state = '`+Waiting+`', message = '', waiting_since = {now},
+		finished_at = NULL, acked_at = NULL, acked_by = ''
 		WHERE run_id = ? AND state IN ('`+DependentFailed+`', '`+Skipped+`')`, runID)
 	if err != nil || n == 0 {
 		return err

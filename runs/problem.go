@@ -204,7 +204,7 @@ var (
 		FROM schedule_run r JOIN schedule_task_type t ON t.task_type = r.task_type
 		JOIN schedule_task_running k ON k.task_type = r.task_type AND k.own_sign = r.own_sign
 		WHERE r.own_sign = ?%[1]s AND r.state = '` + Running + `' AND NOT r.paused AND NOT k.paused
-		AND r.started_at < ` + stallBegan + ` AND r.waiting_since < ` + stallBegan + `
+		AND r.waiting_since < ` + stallBegan + `
 		AND NOT EXISTS (SELECT 1 FROM schedule_run_queue q WHERE q.run_id = r.run_id
 			AND (q.progress_at > ` + stallBegan + ` OR q.finished_at > ` + stallBegan + ` OR q.next_attempt_at > {now}))`
 

@@ -105,7 +105,7 @@ type Run struct {
 	SlotEnd   time.Time `json:"slot_end_at,omitzero"`
 	TimeZone  string    `json:"time_zone"` // of the trigger. Defaults to UTC.
 	CreatedAt time.Time `json:"created_at"`
-	// WaitingSince is when it was made, reopened or became READY, whichever is last.
+	// WaitingSince is when it was made, reopened, opened or resumed, or became READY, whichever is last.
 	WaitingSince time.Time `json:"waiting_since"`
 	StartedAt    time.Time `json:"started_at,omitzero"`  // when it was opened; newer rows belong to the next run (R9)
 	DeadlineAt   time.Time `json:"deadline_at,omitzero"` // when it fails by itself; never zero while it is RUNNING

@@ -309,6 +309,24 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R19", "a run that waited for long is stalled when it is opened",
+		"openRun", "waiting_since = {now}, started_at",
+		"started_at",
+		"TestConformance",
+	},
+	{
+		"R19", "a run that was paused for long is stalled when it is resumed",
+		"pausing", "paused = FALSE, waiting_since = {now}",
+		"paused = FALSE",
+		"TestConformance",
+	},
+	{
+		"R19", "a run is stalled when its task type is resumed after a long pause",
+		"Pause", "SET waiting_since = {now}",
+		"SET version = version + 1",
+		"TestConformance",
+	},
+	{
 		"R13", "a run is opened that has waited for too long",
 		"nextReady", "deadline_at >= {now}",
 		"deadline_at < {now}",

@@ -118,8 +118,12 @@ func (o Operator) SetWeight(ctx context.Context, uuid string, weight int) error 
 func (o Operator) Pause(ctx context.Context, taskType string, paused bool) error {
 	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		err := l.setLockRow(ctx, `paused = ?`, paused)
-		if err == nil && paused {
+		switch {
+		case err == nil && paused:
 			err = voidReservations(ctx, l)
+		case err == nil: // the pause was no stall of the runs (R19)
+			_, err = l.Exec(ctx, `UPDATE schedule_run SET waiting_since = {now}
+				WHERE `+ofTask+` AND state IN ('READY', 'RUNNING')`, l.TaskType, l.OwnSign)
 		}
 		if err != nil {
 			return err

@@ -571,7 +571,7 @@ CREATE TABLE schedule_run (
     items_at_least   boolean          NOT NULL DEFAULT FALSE,             -- items_done and items_failed are lower bounds
     message          text             NOT NULL DEFAULT '',                -- why it is in its state, for people
     created_at       timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row was inserted
-    waiting_since    timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when it was made, reopened or became READY, whichever is last
+    waiting_since    timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when it was made, reopened, opened or resumed, or became READY, whichever is last
     started_at       timestamptz(6)   NULL,                               -- when it was opened; newer rows of the user belong to the next run
     deadline_at      timestamptz(6)   NULL,                               -- when it fails by itself because it has not started or ended; never NULL in state RUNNING
     finished_at      timestamptz(6)   NULL,                               -- when it ended

@@ -531,7 +531,7 @@ CREATE TABLE schedule_run (
     items_at_least   BOOLEAN NOT NULL DEFAULT FALSE,                      -- items_done and items_failed are lower bounds
     message          TEXT    NOT NULL DEFAULT '',                         -- why it is in its state, for people
     created_at       TEXT    NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the row was inserted
-    waiting_since    TEXT    NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when it was made, reopened or became READY, whichever is last
+    waiting_since    TEXT    NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when it was made, reopened, opened or resumed, or became READY, whichever is last
     started_at       TEXT    NULL,                                        -- when it was opened; newer rows of the user belong to the next run
     deadline_at      TEXT    NULL,                                        -- when it fails by itself because it has not started or ended; never NULL in state RUNNING
     finished_at      TEXT    NULL,                                        -- when it ended
