@@ -177,22 +177,26 @@ var stallBegan = fmt.Sprintf(`{ago CASE WHEN t.stall_after_ms > %[1]d / 2 THEN %
 // mayBeginAt is since when nothing but other runs keeps a run r from being opened.
 const mayBeginAt = `CASE WHEN r.not_before > r.waiting_since THEN r.not_before ELSE r.waiting_since END`
 
+// ofSubmission is the condition that the deadline of a run r is the time by which its submission lets it end.
+const ofSubmission = `COALESCE(r.deadline_at = r.end_before, FALSE)`
+
 // These statements select the problems of each kind, with the columns of Problem in the order of the first one.
 // %[1]s and %[2]s stand for the condition that selects a task type by its runs and by its triggers.
 var (
-	// A run that is RUNNING has a deadline. One that waits has one if run_start_timeout is set.
+	// A run that is RUNNING has a deadline. One that waits has one if run_start_timeout is set. A deadline that the
+	// submission of the run gave does not say how much of a timeout is used up.
 	overdueProblems = `SELECT '` + condition.RunOverdue.Name + `' AS kind, r.task_type, r.trigger_name, r.backfill_id,
 			r.run_id, r.run_id AS first_run_id, 1 AS count, r.state, r.message, r.started_at AS since, r.deadline_at AS until_at
 		FROM schedule_run r LEFT JOIN schedule_task_type t ON t.task_type = r.task_type
 		WHERE r.own_sign = ?%[1]s AND r.state = '` + Running + `'
-		AND r.deadline_at < {ago -(COALESCE(t.run_timeout_ms, 0) / 10)}`
+		AND r.deadline_at < {ago -(COALESCE(t.run_timeout_ms, 0) / 10)} AND NOT ` + ofSubmission
 
 	unopenedProblems = `SELECT '` + condition.RunOverdue.Name + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id,
 			r.run_id, 1, r.state, r.message, ` + mayBeginAt + `, COALESCE(r.deadline_at, ` + mayBeginAt + `)
 		FROM schedule_run r JOIN schedule_task_type t ON t.task_type = r.task_type
 		WHERE r.own_sign = ?%[1]s AND (r.state IN ('` + Ready + `', '` + Waiting + `')
-				AND r.deadline_at < {ago -(t.run_start_timeout_ms / 10)}
-			OR r.state = '` + Ready + `' AND r.deadline_at IS NULL AND t.run_timeout_ms > 0
+				AND r.deadline_at < {ago -(t.run_start_timeout_ms / 10)} AND NOT ` + ofSubmission + `
+			OR r.state = '` + Ready + `' AND (r.deadline_at IS NULL OR ` + ofSubmission + `) AND t.run_timeout_ms > 0
 				AND ` + mayBeginAt + ` < {ago t.run_timeout_ms / 10 * 9})`
 
 	// A run of a backfill or a trigger holds up the slots after it. So its stall is a problem long before its deadline. A

@@ -385,6 +385,20 @@ func testOverdueRuns(t *testing.T, c *center.Center) {
 			t.Fatalf("findings %q, want 2", got)
 		}
 	})
+	t.Run("R13 R19 a run that must end soon has not used up its timeouts", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		r.exec("UPDATE schedule_task_type SET run_start_timeout_ms = 86400000 WHERE task_type = '%s'", r.task)
+		soon := runs.Submission{EndBefore: r.now().Add(time.Hour)} // run_timeout is 24 h
+		for _, state := range []string{runs.Running, runs.Ready} {
+			id, _, err := c.Engine().Runs.Submit(t.Context(), r.task, soon)
+			r.must(err)
+			r.tick()
+			r.wantState(id, state)
+		}
+		r.wantProblems()
+		r.exec("UPDATE schedule_run SET waiting_since = '%s' WHERE task_type = '%s'", r.now().Add(-22*time.Hour).UTC().Format(timeLayout), r.task)
+		r.wantProblems("RUN_OVERDUE i READY", "RUN_STALLED i RUNNING")
+	})
 	t.Run("R19 a run that is reopened, and one whose upstream ends late, wait anew", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		r.submitAndOpen("1")

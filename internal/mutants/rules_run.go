@@ -327,6 +327,12 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R19", "a run that must end soon has used up run_timeout",
+		"overdueProblems", " AND NOT ` + ofSubmission",
+		"`",
+		"TestConformance",
+	},
+	{
 		"R13", "a run is opened that has waited for too long",
 		"nextReady", "deadline_at >= {now}",
 		"deadline_at < {now}",
