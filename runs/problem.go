@@ -43,12 +43,17 @@ func (p Problem) Condition() condition.Condition {
 	return c
 }
 
-// Subject returns what the problem is about: one run or one trigger. It stays the same while the problem lasts.
+// Subject returns what the problem is about: a run, a trigger or a backfill. It stays the same while the problem lasts,
+// although the first of the failed runs of a trigger is acknowledged, rerun or deleted by retention.
 func (p Problem) Subject() string {
-	if p.FirstID != "" {
-		return "run " + p.FirstID
+	failed := p.Kind == condition.RunFailed.Name || p.Kind == condition.RunCancelled.Name
+	switch {
+	case failed && p.Backfill != "":
+		return "backfill " + p.Backfill
+	case p.FirstID == "" || failed && p.Trigger != "":
+		return "trigger " + p.Trigger
 	}
-	return "trigger " + p.Trigger
+	return "run " + p.FirstID
 }
 
 // Text describes the problem in one sentence for people. The subject is not part of it.

@@ -333,6 +333,12 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R19", "the failures of a trigger alert again when the first of them is acknowledged",
+		"Subject", " || failed && p.Trigger != \"\"",
+		"",
+		"TestConformance",
+	},
+	{
 		"R13", "a run is opened that has waited for too long",
 		"nextReady", "deadline_at >= {now}",
 		"deadline_at < {now}",
