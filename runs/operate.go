@@ -15,6 +15,8 @@ import (
 type operation struct {
 	name, past string
 	states     []string // of the runs to which it can be done
+	// isDone, if not nil, reports whether there is nothing to do for a run of a graph.
+	isDone func(Run) bool
 	// do does it under the lock row of the run's task type. It returns ErrRunState if the run is in another state.
 	do func(ctx context.Context, l *roster.LockTx, runID string, graph bool) error
 	// settle, if not nil, does what is left to do for the runs of a graph, in the same transaction.
@@ -37,6 +39,7 @@ func pausing(paused bool) operation {
 	verb := roster.PauseVerb(paused)
 	return operation{
 		name: verb, past: verb + "d", states: stillOpen,
+		isDone: func(r Run) bool { return r.Paused == paused },
 		do: func(ctx context.Context, l *roster.LockTx, runID string, _ bool) error {
 			set := `paused = TRUE`
 			if !paused {
@@ -74,8 +77,8 @@ func (rs *Runs) SetPaused(ctx context.Context, runID string, paused bool, actor 
 	return err
 }
 
-// SetGraphPaused is SetPaused for all open runs of the graph of a run, in one transaction (R22), and returns their ids.
-// A run that gets into the graph later is not paused. It returns the errors of CancelGraph.
+// SetGraphPaused is SetPaused for all open runs of the graph of a run, in one transaction (R22), and returns the ids of
+// those that it has changed. A run that gets into the graph later is not paused. It returns the errors of CancelGraph.
 func (rs *Runs) SetGraphPaused(ctx context.Context, runID string, paused bool, actor string) ([]string, error) {
 	return rs.operate(ctx, pausing(paused), runID, true, actor)
 }
@@ -128,8 +131,13 @@ func (rs *Runs) operate(ctx context.Context, op operation, runID string, graph b
 // all does it to a run or to the runs of a graph to which it can be done, and returns these.
 func (op operation) all(ctx context.Context, l *roster.LockTx, list []Run, graph bool, actor string,
 ) (changed []taskRun, err error) {
+	isDone := false
 	for _, r := range list {
 		if graph && !slices.Contains(op.states, r.State) {
+			continue
+		}
+		if graph && op.isDone != nil && op.isDone(r) {
+			isDone = true
 			continue
 		}
 		of := l.Of(r.TaskType)
@@ -147,7 +155,7 @@ func (op operation) all(ctx context.Context, l *roster.LockTx, list []Run, graph
 		changed = append(changed, taskRun{r.ID, r.TaskType})
 	}
 	switch {
-	case len(changed) == 0:
+	case len(changed) == 0 && !isDone:
 		return nil, fmt.Errorf("%w: no run of the graph can be %s", ErrRunState, op.past)
 	case graph && op.settle != nil:
 		err = op.settle(ctx, l.Tx, idsOf(changed))

@@ -42,7 +42,11 @@ func testRunGraph(t *testing.T, c *center.Center) {
 		}
 		ids, err = rs.SetGraphPaused(t.Context(), root, false, "alice")
 		g["a"].must(err)
-		g.wantGraph(root, ids, "b", "c", "d", "e", "f", "f")
+		g.wantGraph(root, ids, "b", "c", "d", "e", "f") // the late run is not paused
+		ids, err = rs.SetGraphPaused(t.Context(), root, false, "alice")
+		if g["a"].must(err); len(ids) != 0 {
+			t.Fatalf("a graph without a paused run was resumed: %v", ids)
+		}
 		g["b"].finishAll("A", "0")
 		g.succeed("c")
 		g.succeed("d")

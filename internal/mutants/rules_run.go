@@ -339,6 +339,12 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R22", "a graph is resumed together with its runs that are not paused",
+		"all", "graph && op.isDone != nil && op.isDone(r)",
+		"graph && op.isDone != nil && op.isDone(r) && r.Paused",
+		"TestConformance",
+	},
+	{
 		"R13", "a run is opened that has waited for too long",
 		"nextReady", "deadline_at >= {now}",
 		"deadline_at < {now}",
