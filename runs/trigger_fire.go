@@ -114,8 +114,10 @@ func forgetSkipped(ctx context.Context, l *roster.LockTx, trigger string) (int, 
 		WHERE own_sign = ? AND name = ? AND skipped > 0`, l.OwnSign, trigger)
 }
 
-// dueTriggers returns a page of due triggers, each advanced to its next slot, with the slots that fire. A trigger whose
-// row is invalid gets the status ERROR, and the others are not affected.
+// dueTriggers returns a page of due triggers, each advanced to its next slot, with the slots that fire. The page ends
+// when it has maxCatchup slots: after an outage, a hundred triggers of misfire ALL would make a hundred times as many
+// runs, for which no transaction has the time. A trigger whose row is invalid gets the status ERROR, and the others are
+// not affected.
 func dueTriggers(ctx context.Context, l *roster.LockTx) (firings []firing, err error) {
 	due, err := sqldb.Records[Trigger](ctx, l, fmt.Sprintf(`SELECT {columns} FROM schedule_trigger
 		WHERE own_sign = ? AND status = '`+TriggerActive+`' AND next_fire_at <= ? AND target = ?
@@ -123,8 +125,13 @@ func dueTriggers(ctx context.Context, l *roster.LockTx) (firings []firing, err e
 	if err != nil {
 		return nil, fmt.Errorf("read the triggers: %w", err)
 	}
+	runs := 0
 	for _, t := range due {
-		firings = append(firings, newFiring(t, l.Now))
+		f := newFiring(t, l.Now)
+		firings = append(firings, f)
+		if runs += len(f.slots); runs >= maxCatchup { // one trigger may have as many: a later transaction fires the others
+			break
+		}
 	}
 	return firings, nil
 }

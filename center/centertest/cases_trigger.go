@@ -53,6 +53,26 @@ func testTriggerSlots(t *testing.T, c *center.Center, url string) {
 			t.Fatalf("the next firing is at %s, want %s", now.NextFireAt, hour.Add(time.Hour))
 		}
 	})
+	t.Run("R3 one transaction makes up for few slots", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		begin := r.now().Truncate(time.Second).Add(-20 * time.Minute)
+		for i := range 3 {
+			r.defineTrigger(runs.Trigger{
+				Name: fmt.Sprint(r.task, i), Kind: runs.TriggerEvery, Expression: "1s", StartAt: begin,
+				Misfire: runs.MisfireAll, CatchupMax: 600,
+			})
+		}
+		r.exec("UPDATE schedule_trigger SET next_fire_at = '%s' WHERE target = '%s'", begin.UTC().Format(timeLayout), r.task)
+		made := func() int64 { return r.readInt("SELECT COUNT(*) FROM schedule_run WHERE task_type = '%s'", r.task) }
+		ticked, err := c.Engine().Scheduler.Tick(t.Context(), r.task)
+		if r.must(err); made() != 1200 || !ticked.More {
+			t.Fatalf("%d runs after a tick, and more is due: %t; want those of two triggers, and more", made(), ticked.More)
+		}
+		_, err = c.Engine().Scheduler.Tick(t.Context(), r.task)
+		if r.must(err); made() < 1800 {
+			t.Fatalf("%d runs after the second tick, want those of all triggers", made())
+		}
+	})
 	t.Run("R2 a trigger of kind ONCE that is defined again fires no slot twice", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		hour := r.now().Truncate(time.Hour)

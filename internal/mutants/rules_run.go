@@ -345,6 +345,12 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R3", "one transaction makes up for all slots of all triggers",
+		"dueTriggers", "runs >= maxCatchup",
+		"runs < 0",
+		"TestConformance",
+	},
+	{
 		"R13", "a run is opened that has waited for too long",
 		"nextReady", "deadline_at >= {now}",
 		"deadline_at < {now}",
