@@ -83,6 +83,44 @@ func TestATransactionThatTheServerHasEnded(t *testing.T) {
 	}
 }
 
+// F1: so it is after a lock wait that took too long, on a server that then rolls the transaction back. Other servers roll
+// the statement back, and the transaction goes on.
+func TestLockTimeoutThatEndsTheTransaction(t *testing.T) {
+	t.Parallel()
+	for option, want := range map[string]string{"ON": "MINE OTHER NEW", "OFF": "MINE OTHER MINE"} {
+		t.Run(option, func(t *testing.T) {
+			t.Parallel()
+			f := newFenced(t, testdb.Own(t, testdb.MariaDB, "--innodb-rollback-on-timeout="+option).URL())
+			f.exec("INSERT INTO orders VALUES (2, 'NEW'), (3, 'NEW')")
+			other, runs := heavy(t, f.c.DB()), 0
+			err := center.InTx(f.batch, f.c.DB(), func(tx *sql.Tx) error {
+				const change = "UPDATE orders SET state = 'MINE' WHERE id = ?"
+				runs++
+				if _, err := tx.ExecContext(t.Context(), change, 1); err != nil || runs > 1 {
+					return err
+				}
+				if _, err := tx.ExecContext(t.Context(), "SET innodb_lock_wait_timeout = 1"); err != nil {
+					return err
+				}
+				if _, err := tx.ExecContext(t.Context(), change, 2); err == nil {
+					t.Error("no timeout")
+				}
+				if err := other.Commit(); err != nil {
+					t.Error(err)
+				}
+				_, err := tx.ExecContext(t.Context(), change, 3)
+				if (err != nil) != (option == "ON") {
+					t.Errorf("behind the timeout: %v", err)
+				}
+				return nil
+			})
+			if got := states(t, f.c.DB()); err != nil || got != want {
+				t.Errorf("after %d runs: error %v, the rows are %s, want %s", runs, err, got, want)
+			}
+		})
+	}
+}
+
 // heavy returns a transaction that has the row 2, and that the server does not choose to end a deadlock.
 func heavy(t *testing.T, db *sql.DB) *sql.Tx {
 	t.Helper()

@@ -14,7 +14,7 @@ import (
 // other numbers. TestErrorClasses has a case for each row.
 var classes = map[uint16]sqldb.Class{
 	recordChanged: sqldb.RolledBack,
-	1205:          sqldb.RolledBack, // a lock wait took too long
+	lockTimeout:   sqldb.RolledBack,
 	deadlock:      sqldb.RolledBack,
 	3101:          sqldb.RolledBack, // a conflict in a MySQL group
 	8002:          sqldb.RolledBack, // TiDB: a conflict
@@ -112,6 +112,7 @@ var readOnlyOption = regexp.MustCompile(`read[-_]only`)
 const (
 	recordChanged = 1020 // since the snapshot; of MariaDB
 	deadlock      = 1213
+	lockTimeout   = 1205 // with innodb_rollback_on_timeout
 )
 
 // Errors about prepared statements.

@@ -5,6 +5,7 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -46,7 +47,7 @@ func (e readOnlyError) Unwrap() []error {
 
 // leave closes the connection after an error of a server that is read-only, and notes that the transaction has ended.
 func (c *leavingConn) leave(err error) error {
-	if c.inTx && numbered(err, deadlock, recordChanged) {
+	if c.inTx && (numbered(err, deadlock, recordChanged) || numbered(err, lockTimeout) && c.endsAtTimeout()) {
 		c.lost = fmt.Errorf("the server has rolled the transaction back: %w", err)
 	}
 	if err == nil || classify(err) != sqldb.ReadOnly {
@@ -54,6 +55,19 @@ func (c *leavingConn) leave(err error) error {
 	}
 	_ = c.Close() // the connection is given up, whatever it answers
 	return readOnlyError{err}
+}
+
+// endsAtTimeout asks whether the server rolls the transaction back when a lock wait takes too long. Without an answer
+// it may have done so.
+func (c *leavingConn) endsAtTimeout() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	rows, err := c.Conn.QueryContext(ctx, `SELECT 1 FROM DUAL WHERE @@innodb_rollback_on_timeout = 0`, nil)
+	if err != nil {
+		return true
+	}
+	defer rows.Close()
+	return rows.Next(make([]sqldriver.Value, 1)) != nil
 }
 
 // ExecContext implements driver.ExecerContext.

@@ -28,7 +28,7 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F1", "a transaction goes on after a deadlock has ended it",
-		"leave", "if c.inTx && numbered(err, deadlock, recordChanged) {",
+		"leave", "if c.inTx && (numbered(err, deadlock, recordChanged) || numbered(err, lockTimeout) && c.endsAtTimeout()) {",
 		"if false {",
 		"TestATransactionThatTheServerHasEnded",
 	},

@@ -17,10 +17,7 @@ func OwnClock(t testing.TB, kind string) *Server {
 	if library == "" {
 		t.Fatal("libfaketime is not installed: make check installs it, on Debian and as root")
 	}
-	server, err := start(plan{
-		kind: kind, env: []string{"CLOCK=" + library},
-		url: func(port int) string { return fmt.Sprintf(engines[kind].url, port) },
-	})
+	server, err := start(planOf(kind, "CLOCK="+library))
 	return kept(t, server, err)
 }
 

@@ -20,10 +20,7 @@ const replicating = "--log-bin=binlog --gtid-mode=ON --enforce-gtid-consistency=
 func startReplicating(t testing.TB, i int, options ...string) *Server {
 	t.Helper()
 	serve := append([]string{fmt.Sprintf(replicating, i+1)}, options...)
-	server, err := start(plan{
-		kind: MySQL, env: []string{"SERVE=" + strings.Join(serve, " ")},
-		url: func(port int) string { return fmt.Sprintf(engines[MySQL].url, port) },
-	})
+	server, err := start(planOf(MySQL, "SERVE="+strings.Join(serve, " ")))
 	return kept(t, server, err)
 }
 

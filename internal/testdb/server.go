@@ -32,9 +32,7 @@ type Server struct {
 }
 
 // StartServer starts a private server of a kind of database from installed binaries and returns when it answers. Commits survive a crash of the server but not a crash of the machine.
-func StartServer(kind string) (*Server, error) {
-	return start(plan{kind: kind, url: func(port int) string { return fmt.Sprintf(engines[kind].url, port) }})
-}
+func StartServer(kind string) (*Server, error) { return start(planOf(kind)) }
 
 // plan describes a server to start.
 type plan struct {
@@ -44,6 +42,11 @@ type plan struct {
 	url  func(port int) string
 	port func() (int, error) // chooses a port; defaults to freePort
 	disk int                 // the size of a disk of its own in megabytes, which takes root; 0 means no such disk
+}
+
+// planOf is the plan of a server of a kind, with variables for server.sh.
+func planOf(kind string, env ...string) plan {
+	return plan{kind: kind, env: env, url: func(port int) string { return fmt.Sprintf(engines[kind].url, port) }}
 }
 
 func start(p plan) (*Server, error) {

@@ -128,14 +128,14 @@ func URL(t testing.TB, kind string) string {
 
 // Own returns a private server of the given kind, for a test that stops or kills it. It ends with the test. Own skips
 // the test if ROTA_TEST_DATABASES omits the kind, or if the kind has a URL in the environment but no installed
-// binaries.
-func Own(t testing.TB, kind string) *Server {
+// binaries. The options are those of the server's command line.
+func Own(t testing.TB, kind string, options ...string) *Server {
 	t.Helper()
 	skipUnwanted(t, kind)
 	if os.Getenv(Variable(kind)) != "" && !Installed(kind) {
 		t.Skipf("%s is not installed here; %s names a server that the test cannot stop", kind, Variable(kind))
 	}
-	server, err := StartServer(kind)
+	server, err := start(planOf(kind, "SERVE="+strings.Join(options, " ")))
 	return kept(t, server, err)
 }
 
