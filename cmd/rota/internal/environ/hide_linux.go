@@ -53,9 +53,9 @@ func Restore() error {
 	return nil
 }
 
-// Hide makes this process execute itself once more, with arguments that redact has made, and with those variables alone
-// that every program gets, and those of Go's runtime. It returns only in the process that was executed so, or with an error. A caller has opened
-// nothing yet that must be closed, and has no goroutine that must end.
+// Hide makes this process execute itself once more, with arguments that redact has made, and with those variables
+// alone that every program gets, and those of Go's runtime. It returns only in the process that was executed so, or
+// with an error. A caller has opened nothing yet that must be closed, and has no goroutine that must end.
 func Hide(redact func(string) string) error {
 	if !hidden.Load() {
 		return fmt.Errorf("hide the environment from programs: %w", execute(redact))
