@@ -2,6 +2,7 @@ package workercmd
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/cmd/rota/internal/program"
@@ -86,9 +87,11 @@ func (w *worker) newProgram(task config.Task) (runner, error) {
 	return p, nil
 }
 
-// closePrograms ends the programs, when no batch is in flight any more.
+// closePrograms ends the programs of all tasks at once, when no batch is in flight any more: each may take its time.
 func (w *worker) closePrograms() {
+	var all sync.WaitGroup
 	for _, p := range w.programs {
-		p.Close()
+		all.Go(p.Close)
 	}
+	all.Wait()
 }
