@@ -48,6 +48,9 @@ const secret = "secret"
 
 var headerName = regexp.MustCompile(`^headers\.[\w-]+$`)
 
+// ofClient are the headers that net/http makes of the request itself, whatever its Header has.
+var ofClient = regexp.MustCompile(`(?i)^headers\.(Host|Content-Length|Transfer-Encoding|Trailer)$`)
+
 // newEndpoint returns an endpoint. Its error names the field of the options.
 func newEndpoint(o HTTPOptions) (e *endpoint, err error) {
 	e = &endpoint{EachOptions: *o.Each, fields: []field{{name: "url", in: inPath, text: o.URL}}}
@@ -78,6 +81,8 @@ func newEndpoint(o HTTPOptions) (e *endpoint, err error) {
 		switch e.columns = append(e.columns, names...); {
 		case f.in == inHeader && !headerName.MatchString(f.name):
 			return nil, fmt.Errorf("%s is no name of a header", f.name)
+		case ofClient.MatchString(f.name):
+			return nil, fmt.Errorf("%s has no effect: it follows from the url and the body", f.name)
 		case f.in != inHeader && len(names) < len(f.names):
 			return nil, fmt.Errorf("%s has {{secret}}, which only a header may have", f.name)
 		case f.in == inBody && !json.Valid([]byte(strings.Join(f.parts, "0"))):

@@ -75,6 +75,7 @@ func TestEachRowIsARequest(t *testing.T) {
 		"path and query":                 {path: "/o/{{ id }}/{{name}}?n={{name}}&x={{none}}#{{id}}", row: full, want: seen{"POST", "/o/7/a%22b%2Fc%3Fd&e%0A%5C%7B%7Bid%7D%7D?n=a%22b%2Fc%3Fd%26e%0A%5C%7B%7Bid%7D%7D&x=", "", full}},
 		"method and header":              {path: "/", EachOptions: EachOptions{Method: "PUT", Headers: map[string]string{"kind": "k {{id}}, {{none}}{{yes}}"}, Body: `{}`}, row: full, want: seen{"PUT", "/", "k 7, true", "{}"}},
 		"values and texts":               {path: "/", EachOptions: EachOptions{Body: `{"a\"": {{name}}, "b": "<{{name}}>", "c": [{{id}}, {{none}}, {{amount}}, "{{none}}"], "d": {{json json}}, "e": {{json none}}}`}, row: full, want: seen{"POST", "/", "", `{"a\"": "a\"b/c?d&e\n\\{{id}}", "b": "<a\"b/c?d\u0026e\n\\{{id}}>", "c": [7, null, 12.50, ""], "d": {"x": [1]}, "e": null}`}},
+		"user agent":                     {path: "/", EachOptions: EachOptions{Headers: map[string]string{"user-agent": "shop/2", "kind": "k"}, Body: `{}`}, row: full, want: seen{"POST", "/", "k, for shop/2", "{}"}},
 		"another path, by dots":          {path: "/o/{{name}}/x", row: `{"name": ".."}`, failed: `url: column "name" ("..") would lead to another path`},
 		"another path, by nothing":       {path: "/o/{{name}}", row: `{"name": null}`, failed: `url: column "name" ("") would lead to another path`},
 		"the end of a header":            {path: "/", EachOptions: EachOptions{Headers: map[string]string{"kind": "{{name}}"}}, row: `{"name": "a\r\nX: y"}`, failed: `headers.kind: column "name" has a control character, such as the end of a line, which no header may have`},
@@ -89,6 +90,9 @@ func TestEachRowIsARequest(t *testing.T) {
 					t.Error("a second request")
 				}
 				got = seen{r.Method, r.RequestURI, r.Header.Get("Kind"), string(body)}
+				if agent := r.UserAgent(); agent != "rota/1" {
+					got.Kind += ", for " + agent
+				}
 				if r.Header.Get("Content-Type") != "application/json" || len(r.Header.Get(idempotencyHeader)) != 32 || r.Header.Get(signatureHeader) != "" {
 					t.Errorf("headers %v", r.Header)
 				}
@@ -302,7 +306,8 @@ func TestEachOptions(t *testing.T) {
 		"body has {{json a}}, which must be a whole value of the body":                                   {URL: "https://h/", Each: &EachOptions{Body: `{"a": "{{json a}}"}`}},
 		notJSON:                              {URL: "https://h/", Each: &EachOptions{Body: `{"a": x{{a}}}`}},
 		"headers.a b is no name of a header": {URL: "https://h/", Each: &EachOptions{Headers: map[string]string{"a b": "x"}}},
-		`headers.a has a placeholder that is no {{column}}: "{{1}}"`: {URL: "https://h/", Each: &EachOptions{Headers: map[string]string{"a": "{{1}}"}}},
+		"headers.host has no effect: it follows from the url and the body": {URL: "https://h/", Each: &EachOptions{Headers: map[string]string{"host": "x"}}},
+		`headers.a has a placeholder that is no {{column}}: "{{1}}"`:       {URL: "https://h/", Each: &EachOptions{Headers: map[string]string{"a": "{{1}}"}}},
 	} {
 		if _, err := NewHTTP(o); errorText(err) != want {
 			t.Errorf("%v, want %s", err, want)

@@ -158,7 +158,9 @@ func (h *HTTP) send(r *http.Request, trace string, limit int) (status int, text 
 	err error,
 ) {
 	r.GetBody = nil // net/http would send a request with an Idempotency-Key again by itself, with an old signature
-	r.Header.Set("User-Agent", "rota/"+strconv.Itoa(Version))
+	if r.Header.Get("User-Agent") == "" {
+		r.Header.Set("User-Agent", "rota/"+strconv.Itoa(Version))
+	}
 	if trace != "" {
 		r.Header.Set("traceparent", trace) // W3C Trace Context
 	}
