@@ -76,8 +76,6 @@ func (b builder) checkExecute() error {
 		return errors.New(" has both execute and execute_each: keep one")
 	case b.program && len(c.Key) == 0:
 		return fmt.Errorf("%w: the replies of a program name the rows by it", errNoKey)
-	case c.Execute == "" && !each && b.endpoint && len(c.Cursor) == 0:
-		return errors.New(".execute is missing: it marks the rows that the endpoint has accepted, else they come again")
 	case c.Execute == "" && !each && !b.program:
 		return errors.New(" has neither execute nor execute_each, and dealer has no command and no http")
 	case c.Execute != "" && len(c.Key) == 0:
@@ -167,6 +165,9 @@ func indexFold(names []string, name string) int {
 
 func (b builder) buildExecute() error {
 	if b.file.Execute == "" && b.file.ExecuteEach == "" {
+		if b.endpoint && b.sel != nil && !b.sel.usesColumns(cursor) {
+			return errors.New(".execute is missing: it marks the rows that the endpoint has accepted, else they come again")
+		}
 		return nil // a program does it all
 	}
 	if b.file.ExecuteEach != "" {

@@ -94,3 +94,19 @@ func TestCursorKeys(t *testing.T) {
 		t.Run(name, c.test)
 	}
 }
+
+// An endpoint marks no row. So its rows need execute, unless the cursor passes them.
+func TestEndpointNeedsExecute(t *testing.T) {
+	task := config.Task{
+		Name: "settle", Settings: center.Settings{Queues: 2}, Program: config.Program{HTTP: config.Service{URL: "https://h/", Each: true}},
+		SQL: config.SQLDealer{Select: aSelect, Key: []string{"id"}},
+	}
+	const want = "tasks.settle.dealer.sql.execute is missing: it marks the rows that the endpoint has accepted, else they come again"
+	if _, err := newDealer(task, schema.SQLite); errorText(err) != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	task.SQL.Select, task.SQL.CursorStart, task.SQL.CommitsInOrder = aCursor, zero, true
+	if _, err := newDealer(task, schema.SQLite); err != nil {
+		t.Errorf("with a cursor: %v", err)
+	}
+}
