@@ -81,8 +81,8 @@ func appendValue(b []byte, v any) []byte {
 		if !math.IsInf(v, 0) && !math.IsNaN(v) {
 			return strconv.AppendFloat(b, v, 'g', -1, 64)
 		}
-	case float32:
-		return appendValue(b, float64(v))
+	case float32: // of MySQL, which has neither infinity nor NaN
+		return strconv.AppendFloat(b, float64(v), 'g', -1, 32)
 	case string:
 		return appendText(b, v)
 	case time.Time, []byte:

@@ -231,7 +231,7 @@ func TestRowJSON(t *testing.T) {
 	for want, v := range map[string]any{
 		`null`: nil, `true`: true, `-7`: int64(-7), `9007199254740993`: int64(9007199254740993), `18446744073709551615`: uint64(math.MaxUint64),
 		`1.5`: 1.5, `1e+300`: 1e300, `"NaN"`: math.NaN(), `"+Inf"`: math.Inf(1), `"it's \"x\"\n"`: "it's \"x\"\n", `""`: "", `"日本"`: "日本",
-		`"\\x00ff"`: []byte{0, 255}, `"\ufffd"`: "\xff", `"2026-01-02T03:04:05.000006Z"`: at, `0.25`: float32(0.25),
+		`"\\x00ff"`: []byte{0, 255}, `"\ufffd"`: "\xff", `"2026-01-02T03:04:05.000006Z"`: at, `12.34`: float32(12.34),
 	} {
 		text, err := json.Marshal(Row{names: []string{`"k":`}, values: []any{v}})
 		if got := fmt.Sprintf(`{"k":%s}`, want); err != nil || string(text) != got {
