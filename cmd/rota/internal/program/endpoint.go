@@ -71,7 +71,11 @@ func newEndpoint(o HTTPOptions) (e *endpoint, err error) {
 	}
 	for i := range e.fields {
 		f := &e.fields[i]
-		if f.template, err = parseTemplate(f.text, f.in); err != nil {
+		f.template, err = parseTemplate(f.text, f.in)
+		if err == nil && f.in == inHeader {
+			err = checkHeader(f.text)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s %w", f.name, err)
 		}
 		names := f.names

@@ -306,8 +306,9 @@ func TestEachOptions(t *testing.T) {
 		"body has {{json a}}, which must be a whole value of the body":                                   {URL: "https://h/", Each: &EachOptions{Body: `{"a": "{{json a}}"}`}},
 		notJSON:                              {URL: "https://h/", Each: &EachOptions{Body: `{"a": x{{a}}}`}},
 		"headers.a b is no name of a header": {URL: "https://h/", Each: &EachOptions{Headers: map[string]string{"a b": "x"}}},
-		"headers.host has no effect: it follows from the url and the body": {URL: "https://h/", Each: &EachOptions{Headers: map[string]string{"host": "x"}}},
-		`headers.a has a placeholder that is no {{column}}: "{{1}}"`:       {URL: "https://h/", Each: &EachOptions{Headers: map[string]string{"a": "{{1}}"}}},
+		"headers.a has a control character, such as the end of a line, which no header may have": {URL: "https://h/", Each: &EachOptions{Headers: map[string]string{"a": "Bearer x\n"}}},
+		"headers.host has no effect: it follows from the url and the body":                       {URL: "https://h/", Each: &EachOptions{Headers: map[string]string{"host": "x"}}},
+		`headers.a has a placeholder that is no {{column}}: "{{1}}"`:                             {URL: "https://h/", Each: &EachOptions{Headers: map[string]string{"a": "{{1}}"}}},
 	} {
 		if _, err := NewHTTP(o); errorText(err) != want {
 			t.Errorf("%v, want %s", err, want)

@@ -92,10 +92,7 @@ func (p place) escape(value json.RawMessage) (string, error) {
 	case inQuery:
 		return url.QueryEscape(text), nil
 	case inHeader:
-		if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-			return "", errors.New("has a control character, such as the end of a line, which no header may have")
-		}
-		return text, nil
+		return text, checkHeader(text)
 	case inString:
 		quoted, err := json.Marshal(text)
 		return string(quoted[1 : len(quoted)-1]), err
@@ -106,4 +103,12 @@ func (p place) escape(value json.RawMessage) (string, error) {
 		return text, nil
 	}
 	return string(value), nil
+}
+
+// checkHeader returns an error for a text that is no value of a header.
+func checkHeader(text string) error {
+	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+		return errors.New("has a control character, such as the end of a line, which no header may have")
+	}
+	return nil
 }
