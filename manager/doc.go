@@ -57,7 +57,7 @@
 //	reconciler.reconcile       reads the queue's row with ownView.read
 //	decide                     finds the new queue; facts.begin returns grant
 //	reconciler.perform         calls reconciler.grant
-//	Processor.Grant            makes the queue due for its first select; see package processor
+//	Processor.Grant            makes the queue due for its first select; see internal/engine
 //
 // The server that plans takes the last four steps as soon as its plan is written. A server that waits for another owner
 // polls in between (ownView.pollAt), and reads its queues when a hint tells it to (session.lookAtOnce). In mode RUN,
@@ -74,7 +74,7 @@
 //
 // # The way of an item
 //
-// Package processor selects and executes items, and its documentation has the steps. It comes back here for what it
+// Package internal/engine selects and executes items, and its doc.go has the steps. It comes back here for what it
 // keeps in the database: server.leaseValid before each select and batch, server.bind for the context of a batch,
 // itemStore after failures, cursorStore for cursors, server.queueAlert for alerts.
 //
