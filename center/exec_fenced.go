@@ -11,12 +11,12 @@ import (
 )
 
 // ExecFenced executes one statement that changes rows, with the effect of an [InTx] whose function executes nothing
-// else. PostgreSQL gets both in one statement, which is one round trip in the place of four. On the pool of DB it
-// parses and plans the statement once for each connection, unless there is a pooler between: so a batch of a hundred
-// rows takes the database about as long as it does without a fence. For that the statement begins with INSERT, UPDATE
-// or DELETE, the batch has no cursor, and its items are in the roster's database. All others are executed by InTx. So
-// is what PostgreSQL refuses, because it takes some statements not as a part of another one: for instance, for a
-// table with rules.
+// else. PostgreSQL gets both in one statement, which is one round trip in the place of four; a connection of DB that
+// was idle for a second is asked first whether it still answers. On the pool of DB it parses and plans the statement
+// once for each connection, unless there is a pooler between: so a batch of a hundred rows takes the database about as
+// long as it does without a fence. For that the statement begins with INSERT, UPDATE or DELETE, the batch has no
+// cursor, and its items are in the roster's database. All others are executed by InTx. So is what PostgreSQL refuses,
+// because it takes some statements not as a part of another one: for instance, for a table with rules.
 //
 // db, the retries and the errors are those of InTx. query has the placeholders of the database, for args.
 func ExecFenced(ctx context.Context, db *sql.DB, query string, args ...any) error {
@@ -92,7 +92,7 @@ func (b boundBatch) guard(query string, args []any) (text string, params []any, 
 // execGuarded executes a statement with its fence. It takes a connection first: a pool would send the statement again
 // after a connection that was lost, although the first one may have had its effect.
 func (b boundBatch) execGuarded(ctx context.Context, db *sql.DB, text string, params []any) error {
-	conn, err := db.Conn(ctx)
+	conn, err := sqldb.Answering(ctx, db)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}

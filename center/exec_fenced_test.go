@@ -12,6 +12,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/schema"
@@ -132,6 +133,37 @@ func TestExecFencedTakesTooLong(t *testing.T) {
 		f.exec("RESET statement_timeout")
 		if err == nil || errors.Is(err, center.ErrUnknownCommit) || f.c.Stats().Tries != tries+1 || f.state() != "NEW" {
 			t.Errorf("after %d tries: error %v, state %s", f.c.Stats().Tries-tries, err, f.state())
+		}
+	}
+}
+
+// F5: a connection that the server has closed while it was idle is no unknown commit.
+func TestExecFencedAfterARestart(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t) {
+		if kind != testdb.Postgres {
+			continue // elsewhere InTx begins a transaction first
+		}
+		f := newFenced(t, testdb.URL(t, kind))
+		const conns = 5
+		var open []*sql.Conn
+		for range conns {
+			conn, err := f.c.DB().Conn(t.Context())
+			must(t, err)
+			open = append(open, conn)
+		}
+		for _, conn := range open {
+			must(t, conn.Close())
+		}
+		ended, err := sqldb.Value[int](t.Context(), f.c.Roster().DB, `SELECT COUNT(pg_terminate_backend(pid, 60000))
+			FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+		must(t, err)
+		if ended < conns {
+			t.Errorf("%d sessions were ended, want %d", ended, conns)
+		}
+		time.Sleep(time.Second) // as long as a connection is taken for a live one
+		for range conns {
+			must(t, center.ExecFenced(f.batch, f.c.DB(), "UPDATE orders SET state = 'NEXT'"))
 		}
 	}
 }

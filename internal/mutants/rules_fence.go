@@ -57,6 +57,12 @@ var fenceMutants = []mutant{
 		"TestDataExecFenced",
 	},
 	{
+		"F1", "a statement goes over a connection that a restart has closed",
+		"Answering", "idle = ok && time.Since(c.usedAt) >= longIdle",
+		"idle = ok && c.usedAt.IsZero()",
+		"TestExecFencedAfterARestart",
+	},
+	{
 		"F1", "a mark without a parameter reads one of the fence",
 		"Guarded", `range strings.Count(head, "?") {`,
 		"range 0 {",

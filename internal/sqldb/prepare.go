@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"net"
 	"time"
 )
@@ -46,6 +47,7 @@ func (p Preparing) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	preparing := &PreparingConn{
 		Conn: c, unprepared: p.Unprepared, maxStatements: p.MaxStatements, Statements: map[string]*Statement{},
+		usedAt: time.Now(),
 	}
 	if p.OnlyRepeated { // most connections are never asked
 		preparing.mayRepeat = func(ctx context.Context) bool { return p.MayPrepare(ctx, c, dialed) }
@@ -107,6 +109,38 @@ type PreparingConn struct {
 	maxStatements int
 	mayRepeat     func(context.Context) bool // not nil: only statements of Repeated are prepared, if it returns true
 	repeats       *bool                      // what it has returned
+	usedAt        time.Time                  // when it was made, or last executed a statement outside of Begin and Commit
+}
+
+// longIdle is after how long a server that is going down, or limits idle sessions, may have closed a connection.
+const longIdle = time.Second
+
+// Answering returns a connection of a pool for a statement that must not be sent twice. If one was idle for long,
+// Answering asks first whether the server still answers there: a statement that is sent to a server that has closed the
+// connection looks like one whose reply was lost. It asks only in a pool of Preparing.
+func Answering(ctx context.Context, pool *sql.DB) (*sql.Conn, error) {
+	for try := 0; ; try++ {
+		conn, err := pool.Conn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		idle := false
+		err = conn.Raw(func(raw any) error {
+			c, ok := raw.(*PreparingConn)
+			idle = ok && time.Since(c.usedAt) >= longIdle
+			return nil
+		})
+		if idle {
+			err = conn.PingContext(ctx)
+		}
+		if err == nil {
+			return conn, nil
+		}
+		_ = conn.Close() // the connection is given up
+		if !errors.Is(err, driver.ErrBadConn) || try > IdleDealerConns {
+			return nil, err
+		}
+	}
 }
 
 // Statement is a statement that a connection has seen.
@@ -130,6 +164,7 @@ const maxPlanAge = 5 * time.Minute
 
 // QueryContext implements driver.QueryerContext.
 func (c *PreparingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	c.usedAt = time.Now()
 	s, err := c.prepare(ctx, query, args)
 	if err != nil {
 		return nil, err
@@ -145,6 +180,7 @@ func (c *PreparingConn) QueryContext(ctx context.Context, query string, args []d
 func (c *PreparingConn) ExecContext(ctx context.Context, query string,
 	args []driver.NamedValue,
 ) (driver.Result, error) {
+	c.usedAt = time.Now()
 	s, err := c.prepare(ctx, query, args)
 	if err != nil {
 		return nil, err
