@@ -435,15 +435,10 @@ func ackDependants(ctx context.Context, t sqldb.Tx, runID, actor string) (acked 
 // missed and skipped slots of its triggers. It returns the problems. It returns ErrNoProblem if there are none, and
 // ErrUnknownTask if the task type has no lock row.
 func (rs *Runs) AckTask(ctx context.Context, taskType, actor string) (acked []Problem, err error) {
-	list, err := rs.Problems(ctx, taskType)
+	list, err := rs.Acknowledgeable(ctx, taskType)
 	if err != nil {
 		return nil, err
 	}
-	cancelled, err := rs.Cancelled(ctx, taskType)
-	if err != nil {
-		return nil, err
-	}
-	list = slices.DeleteFunc(append(list, cancelled...), func(p Problem) bool { return !p.acknowledgeable() })
 	for _, p := range list {
 		if p.RunID != "" {
 			err = rs.ack(ctx, p.RunID, actor, true)
@@ -456,10 +451,25 @@ func (rs *Runs) AckTask(ctx context.Context, taskType, actor string) (acked []Pr
 		}
 		acked = append(acked, p)
 	}
-	if len(acked) == 0 {
+	return acked, nil
+}
+
+// Acknowledgeable returns the problems of a task type that AckTask would acknowledge. It returns ErrNoProblem if there
+// are none.
+func (rs *Runs) Acknowledgeable(ctx context.Context, taskType string) ([]Problem, error) {
+	list, err := rs.Problems(ctx, taskType)
+	if err != nil {
+		return nil, err
+	}
+	cancelled, err := rs.Cancelled(ctx, taskType)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(append(list, cancelled...), func(p Problem) bool { return !p.acknowledgeable() })
+	if len(list) == 0 {
 		return nil, fmt.Errorf("acknowledge the problems of %s$%s: %w", taskType, rs.ownSign, ErrNoProblem)
 	}
-	return acked, nil
+	return list, nil
 }
 
 // acknowledgeable reports whether the problem is about the past, so that an operator can end it without a change.

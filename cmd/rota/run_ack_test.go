@@ -15,7 +15,8 @@ func TestAckEndsTheProblemOfAFailedRun(t *testing.T) {
 		s := newTestRoster(t, url)
 		extract, report := s.runs()
 		s.wantError(1, "acknowledge the problems of report$BASE: there is nothing to acknowledge", "run ack report")
-		s.wantError(1, "acknowledge run "+report+": report$BASE: the run is in the wrong state: it is WAITING", "run ack "+report)
+		s.wantError(1, "acknowledge the problems of report$BASE: there is nothing to acknowledge", "run ack report --dry-run")
+		s.wantError(1, "ack run "+report+" (report): the run is in the wrong state: it is WAITING", "run ack "+report+" --dry-run")
 		s.wantError(1, "neither a run nor a task type", "run ack nothing")
 		s.run("run cancel extract") // no failure itself; its dependant has failed
 		s.serve("report", "web3:3:00000004")

@@ -82,7 +82,11 @@ func TestTriggers(t *testing.T) {
 		s.wantOutput("trigger list", ` PAUSED .* Europe/Berlin +- +-`)
 		s.wantOutput("trigger resume nightly", `^nightly\$BASE: resumed\n$`)
 
-		centertest.Exec(t, s.c, "UPDATE schedule_trigger SET status = 'DONE', next_fire_at = NULL")
+		centertest.Exec(t, s.c, "UPDATE schedule_trigger SET status = 'ERROR', expression = 'often'")
+		for _, flag := range []string{"", " --dry-run"} {
+			s.wantError(1, "rota: resume trigger nightly: expression: cron \"often\": has 1 field", "trigger resume nightly"+flag)
+		}
+		centertest.Exec(t, s.c, "UPDATE schedule_trigger SET status = 'DONE', expression = '0 0 2 * * ?', next_fire_at = NULL")
 		for _, verb := range []string{"pause", "resume"} {
 			s.wantOutput("trigger "+verb+" nightly", `^nightly\$BASE: nothing to do; it is DONE: it has no further slot\n$`)
 		}

@@ -351,13 +351,19 @@ func (a AckRun) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	}
 	r, err := c.Runs().Find(ctx, a.Run)
 	if err == nil && r.TaskType != a.Run {
-		return runVerb{Verb: ackRun, past: "acknowledged", one: (*runs.Runs).Ack}.
-			change(c, r, "Acknowledge the failure of"), nil
+		v := runVerb{Verb: ackRun, past: "acknowledged", one: (*runs.Runs).Ack}
+		if err := v.check(r.Run); err != nil {
+			return nil, err
+		}
+		return v.change(c, r, "Acknowledge the failure of"), nil
 	}
 	if err != nil && !errors.Is(err, runs.ErrNoRunYet) { // a slot may be missed before the first run
 		return nil, err
 	}
 	taskType := a.Run
+	if _, err := c.Runs().Acknowledgeable(ctx, taskType); err != nil {
+		return nil, err
+	}
 	return &Change{
 		Title: "Acknowledge the problems of " + taskType, TaskTypes: []string{taskType},
 		Says: []string{"Its failed runs, and the missed and skipped slots of its triggers, are no problem any more. The " +
@@ -446,8 +452,11 @@ func (a Reach) change(ctx context.Context, c *ops.Client, name string, v runVerb
 // check returns runs.ErrRunState if the verb would be refused for a run in its state.
 func (v runVerb) check(r runs.Run) error {
 	fits := !r.Ended()
-	if v.Name == "run rerun" {
+	switch v.Verb {
+	case rerunRun:
 		fits = r.Ended() && r.State != runs.Success
+	case ackRun:
+		fits = r.Ended() && r.State != runs.Success && r.State != runs.Skipped
 	}
 	if fits {
 		return nil

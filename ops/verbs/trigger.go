@@ -65,9 +65,16 @@ func pauseTriggerChange(ctx context.Context, c *ops.Client, name string, v *Verb
 	if err != nil {
 		return nil, err
 	}
-	if t, err := findTrigger(ctx, c, name); err != nil || t.Status == runs.TriggerDone {
+	t, err := findTrigger(ctx, c, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case t.Status == runs.TriggerDone:
 		change.Objects[0].do, change.Objects[0].Effect = nil, "it is DONE: it has no further slot"
-		return change, err
+	case t.Status == runs.TriggerError && !paused:
+		if err := t.Validate(); err != nil {
+			return nil, fmt.Errorf("resume %w", err)
+		}
 	}
 	return change, nil
 }
