@@ -201,6 +201,12 @@ var serverMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"S16", "an alert is lost with the reply to its commit",
+		"Alert", "begins = err == nil\n",
+		"begins = begins && err == nil\n",
+		"TestAlertAfterALostReply",
+	},
+	{
 		"S16", "an outage that one server no longer sees is a new one for the others",
 		"lasting", "e.OpenUntil.After(e.Now.Add(-age))",
 		"e.OpenUntil.After(e.Now.Add(-age * 0))",

@@ -2,6 +2,7 @@ package roster
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -123,20 +124,26 @@ type episode struct {
 // Alert tells that a server sees a condition, and reports whether an episode of it begins with that: then Alert
 // records an event. The condition belongs to the last episode if it began before that one ended. An episode ends at
 // EndAlert, and otherwise when no server has told of the condition for the duration of gap. So many processes that
-// see one condition raise one alert, whether they saw its beginning or not (S16).
+// see one condition raise one alert, whether they saw its beginning or not (S16). After a commit whose reply was lost,
+// Alert cannot know which process has recorded the event, and begins is true: nobody else might raise the alert.
 func (r *Roster) Alert(ctx context.Context, c condition.Condition, gap time.Duration) (begins bool, err error) {
 	e, lasts, err := r.lasting(ctx, r.DB, c)
 	switch {
 	case err == nil && lasts:
 		err = r.setOpenUntil(ctx, e, e.Now.Add(gap))
 	case err == nil:
-		err = r.UnderLock(ctx, c.TaskType, func(ctx context.Context, l *LockTx) error {
+		record := func(ctx context.Context, l *LockTx) error {
 			_, lasts, err := r.lasting(ctx, l, c)
 			if begins = err == nil && !lasts; begins {
 				err = l.RecordAlert(ctx, c, gap)
 			}
 			return err
-		})
+		}
+		err = r.UnderLock(ctx, c.TaskType, record)
+		if begins && errors.Is(err, sqldb.ErrUnknownCommit) && ctx.Err() == nil {
+			err = r.UnderLock(ctx, c.TaskType, record) // if the first try was committed, its event is there
+			begins = err == nil
+		}
 	}
 	return begins, sqldb.Wrap(err, "alert of %s", c.Kind)
 }
