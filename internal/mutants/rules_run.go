@@ -351,6 +351,12 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R19", "an alert is raised although it could not be recorded",
+		"AlertFailures", "raised = nil // the",
+		"_ = raised // the",
+		"TestAlertThatCannotBeRecorded",
+	},
+	{
 		"R13", "a run is opened that has waited for too long",
 		"nextReady", "deadline_at >= {now}",
 		"deadline_at < {now}",
