@@ -22,8 +22,8 @@ var serverMutants = []mutant{
 	},
 	{
 		"S1", "the heartbeat's text grows with the servers",
-		"query", "return `SELECT s.uuid, ` +",
-		"return fmt.Sprintf(`SELECT /* %d */ s.uuid, `, len(asked)) +",
+		"query", "asked, `s.uuid, `+",
+		"asked, fmt.Sprintf(`/* %d */ s.uuid, `, len(asked))+",
 		"TestHeartbeatTextDoesNotGrow",
 	},
 	{
