@@ -1,9 +1,12 @@
 package center_test
 
 import (
+	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/testdb"
@@ -116,6 +119,63 @@ func TestLockTimeoutThatEndsTheTransaction(t *testing.T) {
 			})
 			if got := states(t, f.c.DB()); err != nil || got != want {
 				t.Errorf("after %d runs: error %v, the rows are %s, want %s", runs, err, got, want)
+			}
+		})
+	}
+}
+
+// F1: SQLite rolls the transaction back when a statement that writes is interrupted. A function that passes over the error
+// writes nothing without the fence, and the transaction fails.
+func TestInterruptThatEndsTheTransaction(t *testing.T) {
+	t.Parallel()
+	const change = "UPDATE orders SET state = 'MINE' WHERE id = ?"
+	const long = `INSERT INTO orders WITH RECURSIVE n (id) AS (SELECT 100 UNION ALL SELECT id + 1 FROM n)
+		SELECT id, 'NEW' FROM n`
+	calls := map[string]func(ctx context.Context, tx *sql.Tx, query string, args ...any) error{
+		"statement": func(ctx context.Context, tx *sql.Tx, query string, args ...any) error {
+			_, err := tx.ExecContext(ctx, query, args...)
+			return err
+		},
+		"prepared": func(ctx context.Context, tx *sql.Tx, query string, args ...any) error {
+			prepared, err := tx.PrepareContext(t.Context(), query)
+			if err != nil {
+				return err
+			}
+			defer prepared.Close()
+			_, err = prepared.ExecContext(ctx, args...)
+			return err
+		},
+		"select": func(ctx context.Context, tx *sql.Tx, query string, args ...any) error {
+			var id int
+			return tx.QueryRowContext(ctx, query+" RETURNING id", args...).Scan(&id)
+		},
+	}
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFenced(t, testdb.URL(t, testdb.SQLite))
+			f.exec("INSERT INTO orders VALUES (2, 'NEW'), (3, 'NEW')")
+			err := center.InTx(f.batch, f.c.DB(), func(tx *sql.Tx) error {
+				if err := call(t.Context(), tx, change, 1); err != nil {
+					return err
+				}
+				brief, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				defer cancel()
+				if err := call(brief, tx, long); err == nil {
+					t.Error("no interrupt")
+				}
+				if err := call(t.Context(), tx, change, 3); err == nil {
+					t.Error("behind the end of the transaction: no error")
+				}
+				return nil
+			})
+			got := states(t, f.c.DB())
+			if err == nil || errors.Is(err, center.ErrUnknownCommit) || got != "NEW NEW NEW" {
+				t.Errorf("error %v, the rows are %s; want the error of the interrupt, and no change", err, got)
+			}
+			must(t, center.InTx(f.batch, f.c.DB(), func(tx *sql.Tx) error { return call(t.Context(), tx, change, 3) }))
+			if got := states(t, f.c.DB()); got != "NEW NEW MINE" {
+				t.Errorf("after the next transaction the rows are %s", got)
 			}
 		})
 	}

@@ -89,9 +89,9 @@ func IsFenced(err error) bool { return errors.Is(err, ErrFenced) }
 //
 // Fence does not see the pool of the transaction, and does not ask it for the settings that InTx asks for. It does not
 // notice these, and guards nothing there: a wrapper whose Commit and Rollback belong to no transaction; a transaction
-// that a statement (COMMIT, DDL on MySQL) has ended, or in a pool of the program on MySQL a deadlock; a savepoint that
-// is rolled back later; and a database that has a current copy of the roster's rows, such as a logical replica that
-// takes writes.
+// that a statement (COMMIT, DDL on MySQL) has ended, or in a pool of the program a deadlock on MySQL or an interrupt on
+// SQLite; a savepoint that is rolled back later; and a database that has a current copy of the roster's rows, such as a
+// logical replica that takes writes.
 func Fence(ctx context.Context, tx Tx) error {
 	b, err := batchOf(ctx)
 	if err != nil {

@@ -45,7 +45,7 @@ func newConnector(path string, r sqldb.Role, create bool) (driver.Connector, err
 	if err != nil {
 		return nil, err
 	}
-	var c driver.Connector = connector{pool.Driver(), path, dataSource(path, r, create), create}
+	var c driver.Connector = ending{connector{pool.Driver(), path, dataSource(path, r, create), create}}
 	if r.Brief() {
 		c = preparing(c)
 	}

@@ -27,6 +27,12 @@ var fenceMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"F1", "a transaction goes on after an interrupt has ended it",
+		"failed", "within == nil {",
+		"within == nil && false {",
+		"TestInterruptThatEndsTheTransaction",
+	},
+	{
 		"F1", "a transaction goes on after a deadlock has ended it",
 		"leave", "if c.inTx && (numbered(err, deadlock, recordChanged) || numbered(err, lockTimeout) && c.endsAtTimeout()) {",
 		"if false {",
