@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -99,9 +98,14 @@ func readSecretFile(path, holds string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read: %w", err)
 	}
-	text = bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
-	if len(text) == 0 || len(text) > maxSecretFile || bytes.ContainsAny(text, "\r\n") {
+	return oneLine(string(text), holds)
+}
+
+// oneLine returns the line of a text that may end with a line break.
+func oneLine(text, holds string) (string, error) {
+	text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
+	if text == "" || len(text) > maxSecretFile || strings.ContainsAny(text, "\r\n") {
 		return "", errors.New("must hold one line: " + holds)
 	}
-	return string(text), nil
+	return text, nil
 }

@@ -125,7 +125,11 @@ func (d Service) Secret() (string, error) {
 	case d.SecretVariable != "" && os.Getenv(d.SecretVariable) == "":
 		return "", fmt.Errorf(".secret_variable (%s): the environment has no such variable", d.SecretVariable)
 	case d.SecretVariable != "":
-		return os.Getenv(d.SecretVariable), nil
+		secret, err := oneLine(os.Getenv(d.SecretVariable), "the secret")
+		if err != nil {
+			return "", fmt.Errorf(".secret_variable (%s): %w", d.SecretVariable, err)
+		}
+		return secret, nil
 	}
 	return "", nil
 }

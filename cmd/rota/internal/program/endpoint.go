@@ -73,7 +73,11 @@ func newEndpoint(o HTTPOptions) (e *endpoint, err error) {
 		f := &e.fields[i]
 		f.template, err = parseTemplate(f.text, f.in)
 		if err == nil && f.in == inHeader {
-			err = checkHeader(f.text)
+			text := f.text
+			if slices.Contains(f.names, secret) { // else each row would be dead at once
+				text += string(o.Secret)
+			}
+			err = checkHeader(text)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s %w", f.name, err)

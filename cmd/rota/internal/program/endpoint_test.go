@@ -307,6 +307,7 @@ func TestEachOptions(t *testing.T) {
 		notJSON:                              {URL: "https://h/", Each: &EachOptions{Body: `{"a": x{{a}}}`}},
 		"headers.a b is no name of a header": {URL: "https://h/", Each: &EachOptions{Headers: map[string]string{"a b": "x"}}},
 		"headers.a has a control character, such as the end of a line, which no header may have": {URL: "https://h/", Each: &EachOptions{Headers: map[string]string{"a": "Bearer x\n"}}},
+		"headers.b has a control character, such as the end of a line, which no header may have": {URL: "https://h/", Secret: []byte("x\n"), Each: &EachOptions{Headers: map[string]string{"b": "Bearer {{secret}}"}}},
 		"headers.host has no effect: it follows from the url and the body":                       {URL: "https://h/", Each: &EachOptions{Headers: map[string]string{"host": "x"}}},
 		`headers.a has a placeholder that is no {{column}}: "{{1}}"`:                             {URL: "https://h/", Each: &EachOptions{Headers: map[string]string{"a": "{{1}}"}}},
 	} {
