@@ -100,7 +100,7 @@ var keys = append(slices.Clone(connectionKeys),
 	},
 	key{
 		name: "labels",
-		help: "what this worker has, such as disk=ssd,zone=b; for require and spread of task types",
+		help: "what this worker has, such as disk=ssd,zone=b; for require, prefer and spread of task types",
 		set: func(f *File, text string) (err error) {
 			f.Process.Labels, err = plan.ParseLabels(text)
 			return err
