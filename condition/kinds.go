@@ -48,8 +48,8 @@ var (
 			"item_max_attempts let it pass")
 	Parked = kind("PARKED", "alerts", Note, Told,
 		"a queue has so many failed items that its selects may miss others",
-		"rota item list {task}, and of a run: rota run show {task}; leave DEAD items out of the select, or let it go on behind "+
-			"the page (Selection.After)")
+		"rota item list {task}, and of a run: rota run show {task}; leave DEAD items out of the select, or let "+
+			"it go on behind the page (Selection.After)")
 	Unrecorded = kind("UNRECORDED", "alerts", Problem, Told,
 		"failed items could not be recorded for half a minute, so that another worker would begin to count their attempts "+
 			"again",

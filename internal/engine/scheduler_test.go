@@ -196,7 +196,8 @@ func TestPagesGiveBatchesInTurn(t *testing.T) {
 	})
 }
 
-// A page with batches left gets its turn, although the other pages have one batch each and are replaced all the time (X11).
+// A page with batches left gets its turn, although the other pages have one batch each and are replaced all the time
+// (X11).
 func TestPageOfTwoBatchesGetsItsTurn(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := &dealer{sel: func(_ context.Context, s processor.Selection) ([]string, error) {
