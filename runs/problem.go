@@ -35,12 +35,17 @@ type Problem struct {
 	// Since is when the first run failed, the open run began to wait or was opened, or the slot was due.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero" db:"until_at"` // when the last run failed; the deadline of an open run
+
+	Now time.Time `json:"-" db:"-"` // by the database's clock, when this was read
 }
 
 // Condition returns the problem as the doctor and the alerts know it.
 func (p Problem) Condition() condition.Condition {
 	c := condition.New(condition.KindOf(p.Kind), p.TaskType, p.Text(), p.hint())
-	c.Subject, c.Since = p.Subject(), p.Since
+	c.Subject = p.Subject()
+	if !p.Since.IsZero() {
+		c.Since = time.Now().Add(p.Since.Sub(p.Now))
+	}
 	return c
 }
 
@@ -237,7 +242,7 @@ var (
 )
 
 // Problems lists what an operator should look after in the runs of the task type, or of all task types if it is empty
-// (R19). It sends two statements, and up to four more for each trigger with failed runs.
+// (R19). It sends two statements, one more if there are any, and up to four more for each trigger with failed runs.
 func (rs *Runs) Problems(ctx context.Context, taskType string) ([]Problem, error) {
 	list, err := rs.endings(ctx, taskType, unresolved, condition.RunFailed.Name)
 	if err != nil {
@@ -247,12 +252,26 @@ func (rs *Runs) Problems(ctx context.Context, taskType string) ([]Problem, error
 	if err != nil {
 		return nil, fmt.Errorf("list the problems of runs: %w", err)
 	}
-	list = append(list, others...)
+	if list, err = rs.asOf(ctx, append(list, others...)); err != nil {
+		return nil, err
+	}
 	slices.SortStableFunc(list, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.TaskType, b.TaskType), cmp.Compare(a.Kind, b.Kind),
 			cmp.Compare(a.Trigger, b.Trigger), cmp.Compare(a.RunID, b.RunID))
 	})
 	return list, nil
+}
+
+// asOf notes the database's time in problems that were just read.
+func (rs *Runs) asOf(ctx context.Context, list []Problem) ([]Problem, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	now, err := rs.db.Clock(ctx)
+	for i := range list {
+		list[i].Now = now
+	}
+	return list, err
 }
 
 // Cancelled lists the runs that an operator cancelled although they had not failed, those of each trigger as one
@@ -454,6 +473,7 @@ func (rs *Runs) alertFailures(ctx context.Context, l *roster.LockTx) (raised []c
 			continue
 		}
 		p := newFailure(group[0], group[len(group)-1], int64(len(group)))
+		p.Now = l.Now
 		a := p.Condition()
 		err = l.RecordAlert(ctx, a, condition.KindOf(a.Kind).Alert.Gap(0))
 		raised = append(raised, a)

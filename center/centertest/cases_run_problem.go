@@ -386,6 +386,11 @@ func testOverdueRuns(t *testing.T, c *center.Center) {
 		if got := r.findings("runs"); len(got) != 2 {
 			t.Fatalf("findings %q, want 2", got)
 		}
+		for _, p := range r.problemRecords() { // this process may have another clock than the database (L2)
+			if age, want := time.Since(p.Condition().Since), r.now().Sub(p.Since); (age - want).Abs() > time.Minute {
+				t.Errorf("%s began %s ago by the clock of this process, and %s ago by that of the database", p.Kind, age, want)
+			}
+		}
 	})
 	t.Run("R13 R19 a run that must end soon has not used up its timeouts", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)

@@ -357,6 +357,12 @@ var runMutants = []mutant{
 		"TestAlertThatCannotBeRecorded",
 	},
 	{
+		"R19", "a problem of a run began by the clock of the database",
+		"Condition", "time.Now().Add(p.Since.Sub(p.Now))",
+		"p.Since",
+		"TestConformanceWithSkewedClocks",
+	},
+	{
 		"R13", "a run is opened that has waited for too long",
 		"nextReady", "deadline_at >= {now}",
 		"deadline_at < {now}",
