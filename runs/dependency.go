@@ -66,8 +66,8 @@ func WriteAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After)
 	return replaceAfter(ctx, t, taskType, after)
 }
 
-// CheckAfter returns the error with which WriteAfter refuses the dependencies of a task type that has a mode, or that of
-// its row if mode is empty. It only reads.
+// CheckAfter returns the error with which WriteAfter refuses the dependencies of a task type that has a mode, or that
+// of its row if mode is empty. It only reads.
 func CheckAfter(ctx context.Context, q sqldb.Eacher, taskType, mode string, after []After) error {
 	edges, err := ReadEdges(ctx, q)
 	if err != nil {

@@ -435,8 +435,8 @@ const unalerted = `task_type = ? AND own_sign = ? AND ` + unresolved + ` AND ale
 // failures of a trigger raise one alert until the trigger succeeds. Submitted runs have nothing to do with each other:
 // each raises an alert, together with the submitted runs that AlertFailures finds at the same time.
 //
-// AlertFailures is one statement if there is nothing to raise. After a commit whose reply was lost, it returns the alerts
-// with the error: if the commit has failed, the next call raises them again.
+// AlertFailures is one statement if there is nothing to raise. After a commit whose reply was lost, it returns the
+// alerts with the error: if the commit has failed, the next call raises them again.
 func (rs *Runs) AlertFailures(ctx context.Context, taskType string) (raised []condition.Condition, err error) {
 	_, due, err := sqldb.Record[int](ctx, rs.db, `SELECT 1 FROM schedule_run WHERE `+unalerted+` LIMIT 1`,
 		taskType, rs.ownSign)
