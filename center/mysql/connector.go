@@ -35,7 +35,7 @@ func connector(u *sqldb.URL, role sqldb.Role, o sqldb.PoolOptions) (sqldriver.Co
 	// the server has given it, so that the proxy must send the statement to that server.
 	always := func(context.Context, sqldb.Conn, net.Conn) bool { return true }
 	return sqldb.Preparing{
-		Connector: leaving{plain}, MayPrepare: always, Unprepared: unprepared,
+		Connector: leaving(plain), MayPrepare: always, Unprepared: unprepared,
 		MaxStatements: preparedStatements,
 	}, nil
 }
@@ -45,12 +45,18 @@ func connector(u *sqldb.URL, role sqldb.Role, o sqldb.PoolOptions) (sqldriver.Co
 func sessions(role sqldb.Role, plain, waiting sqldriver.Connector) sqldriver.Connector {
 	switch role {
 	case sqldb.RoleStore:
-		return leaving{readCommitted{&causal{Connector: plain, waiting: waiting}}}
+		return leaving(readCommitted{&causal{Connector: plain, waiting: waiting}})
 	case sqldb.RoleDealers, sqldb.RoleSchema:
-		return leaving{&causal{Connector: plain, waiting: waiting}}
+		return leaving(&causal{Connector: plain, waiting: waiting})
 	case sqldb.RoleHeartbeat: // must not wait (F7)
 	}
-	return leaving{plain}
+	return leaving(plain)
+}
+
+// leaving returns a connector whose connections end when the server is read-only. The driver can do that by itself
+// (rejectReadOnly), but then says "driver: bad connection" instead of the reason.
+func leaving(c sqldriver.Connector) sqldriver.Connector {
+	return sqldb.Leaving{Connector: c, Classify: classify, Ended: ended}
 }
 
 // config reads the URL, except for its hosts.

@@ -10,7 +10,7 @@
 // matched rows and not the changed ones; interpolateParams, so that a statement is one round trip; UTC in the
 // session and in the driver (loc); and autocommit, also where the server's default is autocommit=0. A connection whose
 // server refuses a write because it is read-only is closed, so that after a fail-over the pool leaves the old primary;
-// rejectReadOnly of the driver would do that as well, and hide the reason (leaving.go). A connection whose character
+// rejectReadOnly of the driver would do that as well, and hide the reason (sqldb.Leaving). A connection whose character
 // set is not utf8mb4 is refused, whatever
 // has set it: in GBK and similar character sets an interpolated parameter can end its quotes. url.go says what happens
 // to each parameter of the URL.

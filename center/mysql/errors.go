@@ -1,9 +1,12 @@
 package mysql
 
 import (
+	"context"
+	sqldriver "database/sql/driver"
 	"errors"
 	"regexp"
 	"slices"
+	"time"
 
 	driver "github.com/go-sql-driver/mysql"
 
@@ -114,6 +117,22 @@ const (
 	deadlock      = 1213
 	lockTimeout   = 1205 // with innodb_rollback_on_timeout
 )
+
+// ended reports whether the server has rolled the transaction back, and not only the statement. After a lock wait that
+// took too long it asks for innodb_rollback_on_timeout; without an answer, the server may have done so.
+func ended(c sqldb.Conn, err error) bool {
+	if !numbered(err, lockTimeout) {
+		return numbered(err, deadlock, recordChanged)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	rows, err := c.QueryContext(ctx, `SELECT 1 FROM DUAL WHERE @@innodb_rollback_on_timeout = 0`, nil)
+	if err != nil {
+		return true
+	}
+	defer rows.Close()
+	return rows.Next(make([]sqldriver.Value, 1)) != nil
+}
 
 // Errors about prepared statements.
 const (

@@ -37,7 +37,8 @@ func connector(cfg pq.Config, role sqldb.Role, o sqldb.PoolOptions) (driver.Conn
 		return nil, err
 	}
 	preparing := sqldb.Preparing{
-		Connector: explaining{c, cfg}, MayPrepare: direct, Unprepared: unprepared, MaxStatements: preparedStatements,
+		Connector:  sqldb.Leaving{Connector: explaining{c, cfg}, Classify: classify},
+		MayPrepare: direct, Unprepared: unprepared, MaxStatements: preparedStatements,
 	}
 	if role == sqldb.RoleHeartbeat {
 		preparing.MayPrepare = plansOnce

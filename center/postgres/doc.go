@@ -41,6 +41,8 @@
 // ours. The columns of names are varchar, which has no operators of its own, so that this does not protect comparisons
 // of names: the doctor names the schemas in which other roles may CREATE.
 //
+// A connection is closed on which the server has refused a write because it is read-only (sqldb.Leaving).
+//
 // The isolation level is the server's default, READ COMMITTED.
 //
 // # Own connections

@@ -24,6 +24,8 @@ import (
 //     URL adds a dialer that limits each read and write.
 //   - Behind PgBouncer in transaction mode, statements are not prepared: default_query_exec_mode=exec of pgx, or
 //     binary_parameters=yes of lib/pq.
+//   - A connection ends on which the server has refused a write because it is read-only (SQLSTATE 25006): a session
+//     that began while its database was read-only stays so. URL closes it, and pgx does so if OnPgError returns false.
 //
 // A connector cannot receive notifications, because database/sql has none. So the program hears hints
 // (manager.Config.NoHints) only if it sets the field Listen of the result. Listen connects by itself, executes LISTEN

@@ -27,10 +27,7 @@ var classes = map[int]sqldb.Class{
 
 func classify(err error) sqldb.Class {
 	var e *driver.Error
-	if ended, ok := errors.AsType[rolledBack](err); ok && !errors.As(ended.cause, &e) {
-		return sqldb.Refused // an interrupt: the statement would take too long again
-	}
-	if e == nil && !errors.As(err, &e) {
+	if !errors.As(err, &e) {
 		return sqldb.Other
 	}
 	for _, row := range []int{e.Code(), e.Code() & 0xff} {

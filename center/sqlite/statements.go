@@ -35,33 +35,18 @@ func (k keeping) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &connection{conn.(driverConn), map[*statement]struct{}{}}, nil
-}
-
-// driverConn is what a connection of the driver is.
-type driverConn interface {
-	driver.Conn
-	driver.ConnBeginTx
-	driver.ConnPrepareContext
-	driver.ExecerContext
-	driver.Pinger
-	driver.QueryerContext
-	driver.SessionResetter
-	driver.Validator
+	return &connection{conn.(sqldb.Conn), map[*statement]struct{}{}}, nil
 }
 
 // connection ends its prepared statements with itself. SQLite would keep the file open until they have ended.
 type connection struct {
-	driverConn
+	sqldb.Conn
 	statements map[*statement]struct{}
 }
 
-// CheckNamedValue implements driver.NamedValueChecker, which sqldb.Conn has: database/sql converts the values.
-func (c *connection) CheckNamedValue(*driver.NamedValue) error { return driver.ErrSkip }
-
 // PrepareContext implements driver.ConnPrepareContext.
 func (c *connection) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
-	prepared, err := c.driverConn.PrepareContext(ctx, text)
+	prepared, err := c.Conn.PrepareContext(ctx, text)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +61,7 @@ func (c *connection) Close() error {
 	for s := range maps.Clone(c.statements) {
 		errs = append(errs, s.end())
 	}
-	return errors.Join(append(errs, c.driverConn.Close())...)
+	return errors.Join(append(errs, c.Conn.Close())...)
 }
 
 // statement is a prepared statement. SQLite executes it once at a time: while somebody reads its rows, its text is

@@ -45,7 +45,9 @@ func newConnector(path string, r sqldb.Role, create bool) (driver.Connector, err
 	if err != nil {
 		return nil, err
 	}
-	var c driver.Connector = ending{connector{pool.Driver(), path, dataSource(path, r, create), create}}
+	var c driver.Connector = sqldb.Leaving{
+		Connector: connector{pool.Driver(), path, dataSource(path, r, create), create}, Ended: ended,
+	}
 	if r.Brief() {
 		c = preparing(c)
 	}
@@ -69,7 +71,37 @@ func (c connector) Connect(context.Context) (driver.Conn, error) {
 		// The driver says only that it cannot open the file.
 		return nil, missing{}
 	}
-	return c.driver.Open(c.source)
+	conn, err := c.driver.Open(c.source)
+	if err != nil {
+		return nil, err
+	}
+	return whole{conn.(driverConn)}, nil
+}
+
+// driverConn is what a connection of the driver is.
+type driverConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.Pinger
+	driver.QueryerContext
+	driver.SessionResetter
+	driver.Validator
+}
+
+// whole is a connection of the driver with what it lacks of a sqldb.Conn.
+type whole struct{ driverConn }
+
+// CheckNamedValue implements driver.NamedValueChecker: database/sql converts the values.
+func (whole) CheckNamedValue(*driver.NamedValue) error { return driver.ErrSkip }
+
+// ended reports whether SQLite has rolled the transaction back, and not only the statement: when a statement that writes
+// was interrupted, and at some other errors, such as a full disk. Then another one can begin, which the Commit or
+// Rollback of the caller ends.
+func ended(c sqldb.Conn, _ error) bool {
+	_, within := c.ExecContext(context.Background(), "BEGIN", nil)
+	return within == nil
 }
 
 // missing is fs.ErrNotExist with what to do.

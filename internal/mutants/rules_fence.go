@@ -28,13 +28,13 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F1", "a transaction goes on after an interrupt has ended it",
-		"failed", "within == nil {",
-		"within == nil && false {",
+		"ended", "return within == nil",
+		"return false",
 		"TestInterruptThatEndsTheTransaction",
 	},
 	{
 		"F1", "a transaction goes on after a deadlock has ended it",
-		"leave", "if c.inTx && (numbered(err, deadlock, recordChanged) || numbered(err, lockTimeout) && c.endsAtTimeout()) {",
+		"leave", "if err != nil && c.inTx && c.of.Ended != nil && c.of.Ended(c.Conn, err) {",
 		"if false {",
 		"TestATransactionThatTheServerHasEnded",
 	},

@@ -3,6 +3,12 @@ package main
 // lockMutants break locking and the clock: rules L.
 var lockMutants = []mutant{
 	{
+		"L7", "a session of PostgreSQL that began read-only stays in its pool",
+		"connector", "sqldb.Leaving{Connector: explaining{c, cfg}, Classify: classify}",
+		"explaining{c, cfg}",
+		"TestSessionsThatBeganReadOnly",
+	},
+	{
 		"L1", "no lock",
 		"lockBySetting", "+set+` WHERE task_type = ? AND own_sign = ?`+line, args...)",
 		"+set+` WHERE version < 0 AND task_type = ? AND own_sign = ?`+line, args...)\n\tn = 1",

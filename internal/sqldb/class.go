@@ -64,6 +64,14 @@ func (readOnly) Is(target error) bool { return target == ErrReadOnly }
 
 // Class returns what an error means for the transaction that returned it.
 func (d *Dialect) Class(err error) Class {
+	if ended, ok := errors.AsType[rolledBack](err); ok {
+		switch c := d.Class(ended.cause); c {
+		case Other, Interrupted, Broken: // the statement would take too long again
+			return Refused
+		default:
+			return c
+		}
+	}
 	switch {
 	case err == nil:
 		return Other

@@ -1,39 +1,48 @@
-package mysql
+package sqldb
 
 import (
 	"context"
-	sqldriver "database/sql/driver"
+	"database/sql/driver"
 	"errors"
 	"fmt"
-	"time"
-
-	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// leaving is a connector whose connections end when the server refuses a write because it is read-only: after a
-// fail-over they lead to the old primary, and the next one to the new primary. The driver can do that by itself
-// (rejectReadOnly), but then says "driver: bad connection" instead of the reason.
-type leaving struct{ sqldriver.Connector }
+// Leaving is a connector whose connections end when the server refuses a write because it is read-only: after a
+// fail-over they lead to the old primary, and the next one to the new primary. A session of PostgreSQL also stays
+// read-only after its database or role has taken writes again.
+type Leaving struct {
+	driver.Connector
+
+	Classify func(error) Class // nil if there are no such servers
+	// Ended reports whether the database has rolled the transaction of the connection back at an error, so that it would
+	// commit each further statement of it by itself, without a fence (F1). The connection then fails what follows, and the
+	// commit. Nil if the database does not do so.
+	Ended func(Conn, error) bool
+}
 
 // Connect implements driver.Connector.
-func (l leaving) Connect(ctx context.Context) (sqldriver.Conn, error) {
+func (l Leaving) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := l.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if full, ok := conn.(sqldb.Conn); ok {
-		return &leavingConn{Conn: full}, nil
+	if full, ok := conn.(Conn); ok {
+		return &leavingConn{Conn: full, of: l}, nil
 	}
 	return conn, nil // of a wrapper of the program, which lacks a method
 }
 
-// leavingConn is a connection of leaving. It also ends a transaction that the server has ended by itself: the server
-// would commit each further statement by itself, without a fence (F1).
+// leavingConn is a connection of Leaving.
 type leavingConn struct {
-	sqldb.Conn
+	Conn
+	of   Leaving
+	left bool
 	inTx bool
-	lost error // why the server has rolled the transaction back
+	lost error // of a transaction that the database has rolled back
 }
+
+// IsValid implements driver.Validator. The pool gives up a connection that has left in a transaction.
+func (c *leavingConn) IsValid() bool { return !c.left && c.Conn.IsValid() }
 
 // readOnlyError is the answer of a server that is read-only. database/sql tries a statement outside of a transaction
 // again on other connections, because the error is a driver.ErrBadConn, too.
@@ -42,38 +51,34 @@ type readOnlyError struct{ error }
 func (e readOnlyError) Error() string { return fmt.Sprintf("the database is read-only: %v", e.error) }
 
 func (e readOnlyError) Unwrap() []error {
-	return []error{e.error, sqldb.ErrReadOnly, sqldriver.ErrBadConn}
+	return []error{e.error, ErrReadOnly, driver.ErrBadConn}
+}
+
+// rolledBack is the error of a transaction that the database has rolled back. It does not wrap its cause: that of an
+// interrupt would say that the outcome of a commit is unknown.
+type rolledBack struct{ cause error }
+
+func (e rolledBack) Error() string {
+	return fmt.Sprintf("the database has rolled the transaction back: %v", e.cause)
 }
 
 // leave closes the connection after an error of a server that is read-only, and notes that the transaction has ended.
 func (c *leavingConn) leave(err error) error {
-	if c.inTx && (numbered(err, deadlock, recordChanged) || numbered(err, lockTimeout) && c.endsAtTimeout()) {
-		c.lost = fmt.Errorf("the server has rolled the transaction back: %w", err)
+	if err != nil && c.inTx && c.of.Ended != nil && c.of.Ended(c.Conn, err) {
+		c.lost = rolledBack{err}
 	}
-	if err == nil || classify(err) != sqldb.ReadOnly {
+	if err == nil || c.of.Classify == nil || c.of.Classify(err) != ReadOnly {
 		return err
 	}
+	c.left = true
 	_ = c.Close() // the connection is given up, whatever it answers
 	return readOnlyError{err}
 }
 
-// endsAtTimeout asks whether the server rolls the transaction back when a lock wait takes too long. Without an answer
-// it may have done so.
-func (c *leavingConn) endsAtTimeout() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	rows, err := c.Conn.QueryContext(ctx, `SELECT 1 FROM DUAL WHERE @@innodb_rollback_on_timeout = 0`, nil)
-	if err != nil {
-		return true
-	}
-	defer rows.Close()
-	return rows.Next(make([]sqldriver.Value, 1)) != nil
-}
-
 // ExecContext implements driver.ExecerContext.
 func (c *leavingConn) ExecContext(ctx context.Context, query string,
-	args []sqldriver.NamedValue,
-) (sqldriver.Result, error) {
+	args []driver.NamedValue,
+) (driver.Result, error) {
 	if c.lost != nil {
 		return nil, c.lost
 	}
@@ -83,8 +88,8 @@ func (c *leavingConn) ExecContext(ctx context.Context, query string,
 
 // QueryContext implements driver.QueryerContext.
 func (c *leavingConn) QueryContext(ctx context.Context, query string,
-	args []sqldriver.NamedValue,
-) (sqldriver.Rows, error) {
+	args []driver.NamedValue,
+) (driver.Rows, error) {
 	if c.lost != nil {
 		return nil, c.lost
 	}
@@ -93,27 +98,27 @@ func (c *leavingConn) QueryContext(ctx context.Context, query string,
 }
 
 // read returns rows whose errors the connection notes: the server sends the columns before it waits for a lock.
-func (c *leavingConn) read(rows sqldriver.Rows) sqldriver.Rows {
-	if all, ok := rows.(driverRows); ok && c.inTx {
+func (c *leavingConn) read(rows driver.Rows) driver.Rows {
+	if all, ok := rows.(driverRows); ok && c.inTx && c.of.Ended != nil {
 		return leavingRows{all, c}
 	}
 	return rows
 }
 
 // PrepareContext implements driver.ConnPrepareContext.
-func (c *leavingConn) PrepareContext(ctx context.Context, query string) (sqldriver.Stmt, error) {
+func (c *leavingConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	stmt, err := c.Conn.PrepareContext(ctx, query)
 	if err != nil {
 		return nil, c.leave(err)
 	}
-	if full, ok := stmt.(sqldb.Stmt); ok {
+	if full, ok := stmt.(Stmt); ok {
 		return leavingStmt{full, c}, nil
 	}
 	return stmt, nil
 }
 
 // BeginTx implements driver.ConnBeginTx.
-func (c *leavingConn) BeginTx(ctx context.Context, o sqldriver.TxOptions) (sqldriver.Tx, error) {
+func (c *leavingConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
 	tx, err := c.Conn.BeginTx(ctx, o)
 	c.inTx = err == nil
 	return leavingTx{tx, c}, c.leave(err)
@@ -121,12 +126,12 @@ func (c *leavingConn) BeginTx(ctx context.Context, o sqldriver.TxOptions) (sqldr
 
 // leavingStmt is a prepared statement of a leavingConn.
 type leavingStmt struct {
-	sqldb.Stmt
+	Stmt
 	conn *leavingConn
 }
 
 // ExecContext implements driver.StmtExecContext.
-func (s leavingStmt) ExecContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Result, error) {
+func (s leavingStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
 	if s.conn.lost != nil {
 		return nil, s.conn.lost
 	}
@@ -135,7 +140,7 @@ func (s leavingStmt) ExecContext(ctx context.Context, args []sqldriver.NamedValu
 }
 
 // QueryContext implements driver.StmtQueryContext.
-func (s leavingStmt) QueryContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
+func (s leavingStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	if s.conn.lost != nil {
 		return nil, s.conn.lost
 	}
@@ -145,11 +150,11 @@ func (s leavingStmt) QueryContext(ctx context.Context, args []sqldriver.NamedVal
 
 // driverRows are the rows of the driver.
 type driverRows interface {
-	sqldriver.RowsNextResultSet
-	sqldriver.RowsColumnTypeDatabaseTypeName
-	sqldriver.RowsColumnTypeNullable
-	sqldriver.RowsColumnTypePrecisionScale
-	sqldriver.RowsColumnTypeScanType
+	driver.RowsNextResultSet
+	driver.RowsColumnTypeDatabaseTypeName
+	driver.RowsColumnTypeNullable
+	driver.RowsColumnTypePrecisionScale
+	driver.RowsColumnTypeScanType
 }
 
 // leavingRows are the rows of a statement in a transaction of a leavingConn.
@@ -159,11 +164,11 @@ type leavingRows struct {
 }
 
 // Next implements driver.Rows.
-func (r leavingRows) Next(into []sqldriver.Value) error { return r.conn.leave(r.driverRows.Next(into)) }
+func (r leavingRows) Next(into []driver.Value) error { return r.conn.leave(r.driverRows.Next(into)) }
 
 // leavingTx is a transaction of a leavingConn.
 type leavingTx struct {
-	sqldriver.Tx
+	driver.Tx
 	conn *leavingConn
 }
 
