@@ -60,7 +60,7 @@ race: ## run the short tests of the library on SQLite under the race detector, i
 	ROTA_TEST_DATABASES=sqlite go test -race $(PLAIN) -short $(OVERLAP) -timeout 60m ./center ./console ./manager/... ./ops/... ./processor \
 		./runs ./internal/engine ./internal/roster ./internal/sqldb ./internal/witness ./cmd/rota/internal/...
 
-# What each change passes takes sixteen minutes. This takes five times as long: it repeats the same at greater length,
+# What each change passes takes fifteen minutes. This takes five times as long: it repeats the same at greater length,
 # looks at what a change seldom breaks, and plays random histories for half an hour.
 nightly: check fuzz lint cross tidy site benchonce ## run all checks; what comes before a release, too
 	MINUTES=30 $(MAKE) --no-print-directory sim

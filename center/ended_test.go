@@ -137,7 +137,7 @@ func TestInterruptThatEndsTheTransaction(t *testing.T) {
 			return err
 		},
 		"prepared": func(ctx context.Context, tx *sql.Tx, query string, args ...any) error {
-			prepared, err := tx.PrepareContext(t.Context(), query)
+			prepared, err := tx.PrepareContext(ctx, query)
 			if err != nil {
 				return err
 			}

@@ -230,8 +230,8 @@ func (t *Tasks) Check(ctx context.Context, d SettingsDiff) error {
 	return sqldb.Wrap(err, "apply %s$%s", d.TaskType, t.c.OwnSign())
 }
 
-// refuseChange returns an error if what there is in any own_sign does not allow the new settings: what mode RUN holds, or
-// the dealer of a registered server.
+// refuseChange returns an error if what there is in any own_sign does not allow the new settings: what mode RUN holds,
+// or the dealer of a registered server.
 func refuseChange(ctx context.Context, q sqldb.Eacher, ownSign string, d SettingsDiff) error {
 	if d.endsRuns() {
 		if err := refuseEndOfRuns(ctx, q, d.TaskType, ownSign); err != nil {

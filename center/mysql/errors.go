@@ -130,8 +130,8 @@ func ended(c sqldb.Conn, err error) bool {
 	if err != nil {
 		return true
 	}
-	defer rows.Close()
-	return rows.Next(make([]sqldriver.Value, 1)) != nil
+	err = rows.Next(make([]sqldriver.Value, 1))
+	return rows.Close() != nil || err != nil
 }
 
 // Errors about prepared statements.

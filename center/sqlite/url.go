@@ -96,9 +96,9 @@ type whole struct{ driverConn }
 // CheckNamedValue implements driver.NamedValueChecker: database/sql converts the values.
 func (whole) CheckNamedValue(*driver.NamedValue) error { return driver.ErrSkip }
 
-// ended reports whether SQLite has rolled the transaction back, and not only the statement: when a statement that writes
-// was interrupted, and at some other errors, such as a full disk. Then another one can begin, which the Commit or
-// Rollback of the caller ends.
+// ended reports whether SQLite has rolled the transaction back, and not only the statement: when a statement that
+// writes was interrupted, and at some other errors, such as a full disk. Then another one can begin, which the Commit
+// or Rollback of the caller ends.
 func ended(c sqldb.Conn, _ error) bool {
 	_, within := c.ExecContext(context.Background(), "BEGIN", nil)
 	return within == nil

@@ -120,9 +120,9 @@ var renewLease = fmt.Sprintf(`beat_token = v.token,
 	judge_dead_interval_ms = CASE WHEN v.judge_dead > 0 THEN v.judge_dead ELSE judge_dead_interval_ms END,
 	state = CASE WHEN `+keptStates+` THEN state ELSE v.next_state END`, mostBeats, soon(ClockSlack))
 
-// update returns the UPDATE of the heartbeat. Its text is one for one server and one for any number of them, so that the
-// database and the driver prepare it once. It writes no share that no server lowers: SQLite checks what is written, so a value that an
-// edit by hand has left in one row would cost all servers of the process their leases.
+// update returns the UPDATE of the heartbeat. Its text is one for one server and one for any number of them, so that
+// the database and the driver prepare it once. It writes no share that no server lowers: SQLite checks what is written,
+// so a value that an edit by hand has left in one row would cost all servers of the process their leases.
 func (b Heartbeat) update(d *sqldb.Dialect) (query string, args []any, err error) {
 	rows := make([]leaseRow, len(b.Servers))
 	for i, s := range b.Servers {

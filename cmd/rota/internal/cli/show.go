@@ -56,8 +56,8 @@ func OnTerminal(o *Output, show func(ctx context.Context, c *ops.Client, args []
 	o.screen = show
 }
 
-// Lists completes a command that lists records of the task type in its argument, or of all. A task type that was deleted
-// is unknown when it has no records any more.
+// Lists completes a command that lists records of the task type in its argument, or of all. A task type that was
+// deleted is unknown when it has no records any more.
 func Lists(cmd *cobra.Command, tasks Lister,
 	list func(ctx context.Context, c *ops.Client, taskType string) (Result, error),
 ) *cobra.Command {
