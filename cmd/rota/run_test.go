@@ -128,7 +128,7 @@ func TestRunThatWaits(t *testing.T) {
 			t.Errorf("the message in JSON is %q", shown.Run["message"])
 		}
 		long := time.Now().Add(-time.Hour).UTC().Format("2006-01-02 15:04:05")
-		s.exec("UPDATE schedule_run SET started_at = '" + long + "' WHERE run_id = '" + extract + "'")
+		s.exec("UPDATE schedule_run SET started_at = '" + long + "', waiting_since = '" + long + "' WHERE run_id = '" + extract + "'")
 		s.exec("UPDATE schedule_run_queue SET progress_at = '" + long + "' WHERE run_id = '" + extract + "'")
 		if out, _, code := s.try("doctor"); code != 1 || !regexp.MustCompile(`run `+extract+`: it is RUNNING since \S+, and nothing of it has ended since \S+: `+text).MatchString(strings.Join(strings.Fields(out), " ")) {
 			t.Errorf("exit code %d, the doctor says\n%s", code, out)
