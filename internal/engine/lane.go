@@ -146,7 +146,7 @@ func (d *dueLanes) Pop() any {
 // its turn as it has weight. The scheduler's lock guards it.
 type readyLanes struct {
 	lanes []*lane // in the order of their turns
-	last  *lane   // had its turn last, and is ready since; or nil
+	last  *lane   // had its turn last, and is ready since; nil once another has begun its turn
 	given int     // batches that the first lane has given in this turn
 }
 
@@ -160,6 +160,7 @@ func (r *readyLanes) next() *lane {
 
 // take counts a batch of the lane whose turn it is.
 func (r *readyLanes) take() {
+	r.last = nil // although the turn may go on, or end with the page
 	if r.given++; r.given >= max(1, r.lanes[0].limits.Weight) {
 		r.last, r.given = r.lanes[0], 0
 		r.lanes = append(slices.Delete(r.lanes, 0, 1), r.last)

@@ -197,35 +197,46 @@ func TestPagesGiveBatchesInTurn(t *testing.T) {
 }
 
 // A page with batches left gets its turn, although the other pages have one batch each and are replaced all the time
-// (X11).
+// (X11). A turn also ends with a page of fewer batches than the weight of its queue.
 func TestPageOfTwoBatchesGetsItsTurn(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		d := &dealer{sel: func(_ context.Context, s processor.Selection) ([]string, error) {
-			id := s.Queue.ID
-			if id == "a" {
-				return []string{id + "1", id + "2", id + "3"}, nil
-			}
-			return []string{id + "1", id + "2"}, nil
-		}}
-		last := 0
-		d.exec = func(ctx context.Context, items []string) error {
-			w.mu.Lock()
-			if items[0] == "a3" {
-				last++
-			}
-			w.mu.Unlock()
-			return nap(ctx, 10*time.Millisecond)
+	for _, weight := range []int{1, 2} {
+		t.Run(fmt.Sprintf("weight %d", weight), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) { pageOfTwoBatchesGetsItsTurn(t, w, weight) })
+		})
+	}
+}
+
+// pageOfTwoBatchesGetsItsTurn expects that the second batch of the pages of queue a is executed beside queues of a
+// weight.
+func pageOfTwoBatchesGetsItsTurn(t *testing.T, w *world, weight int) {
+	d := &dealer{sel: func(_ context.Context, s processor.Selection) ([]string, error) {
+		id := s.Queue.ID
+		if id == "a" {
+			return []string{id + "1", id + "2", id + "3"}, nil
 		}
-		s := settings()
-		s.ThreadNumber, s.ExecuteNumber, s.RatePerSecond = 5, 2, 10
-		w.start(t, d, engine.Env{}, s, "a", "b", "c", "d", "e", "f")
-		time.Sleep(time.Minute)
+		return []string{id + "1", id + "2"}, nil
+	}}
+	last := 0
+	d.exec = func(ctx context.Context, items []string) error {
 		w.mu.Lock()
-		defer w.mu.Unlock()
-		if last < 10 {
-			t.Errorf("the second batch of queue a was executed %d times in a minute", last)
+		if items[0] == "a3" {
+			last++
 		}
-	})
+		w.mu.Unlock()
+		return nap(ctx, 10*time.Millisecond)
+	}
+	s := settings()
+	s.ThreadNumber, s.ExecuteNumber, s.RatePerSecond = 5, 2, 10
+	w.start(t, d, engine.Env{}, s, "a", "b", "c", "d", "e", "f")
+	for _, id := range []string{"b", "c", "d", "e", "f"} {
+		w.SetLimits(id, processor.QueueLimits{Weight: weight})
+	}
+	time.Sleep(time.Minute)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last < 10 {
+		t.Errorf("the second batch of queue a was executed %d times in a minute", last)
+	}
 }
 
 func TestAtMostThreadNumberCalls(t *testing.T) {

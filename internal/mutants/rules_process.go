@@ -615,6 +615,12 @@ var processMutants = []mutant{
 		"TestPageOfTwoBatchesGetsItsTurn",
 	},
 	{
+		"X11", "pages of less than their weight keep the page that had the last turn from its next one",
+		"take", "r.last = nil",
+		"_ = r.last",
+		"TestPageOfTwoBatchesGetsItsTurn",
+	},
+	{
 		"X11", "the limits of a queue are read at its grant only",
 		"reconcile", "r.adoptLimits()",
 		"",
