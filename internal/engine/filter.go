@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -219,7 +220,8 @@ func (s *retryShare) most(c *selectCall, d *division, p *page) int {
 		}
 		return c.wanted
 	}
-	paid, executors := int(*s)+len(d.of[fresh])/c.settings.ExecuteNumber+len(d.of[suspected]), c.settings.ThreadNumber
+	calls := math.Ceil(float64(len(d.of[fresh])) / float64(c.settings.ExecuteNumber)) // a page may be less than a batch
+	paid, executors := int(*s)+int(calls)+len(d.of[suspected]), c.settings.ThreadNumber
 	most := min(paid/retryRatio, len(d.of[retried])+len(d.of[dying]))
 	if paid/retryRatio < executors {
 		most = 0

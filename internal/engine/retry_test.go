@@ -165,3 +165,21 @@ func TestRetryMaxBoundsTheAskedPause(t *testing.T) {
 		}
 	}
 }
+
+// X2: an item that has failed is retried beside a backlog, although a page has fewer items than a batch may have.
+func TestRetryBesideABacklogOfSmallPages(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := newRows(w, numbered("a", 3000)...)
+		r.bad["a0"] = errBroken
+		s := settings()
+		s.ThreadNumber, s.FetchNumber, s.ExecuteNumber, s.QueueRatePerSecond, s.ItemMaxAttempts = 2, 100, 10, 5, 5
+		w.start(t, r, engine.Env{}, s, "a")
+		time.Sleep(5 * time.Minute)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if n := r.fails["a0"]; n != 5 || len(r.open) < 1000 {
+			t.Errorf("the item failed %d times in five minutes beside %d others, want 5 times beside 1000 at least",
+				n, len(r.open))
+		}
+	})
+}

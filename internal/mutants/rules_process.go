@@ -153,6 +153,12 @@ var processMutants = []mutant{
 		"TestPoisonHidesNoHealthyItem",
 	},
 	{
+		"X2", "a page of less than a batch pays for no retry",
+		"most", "math.Ceil(float64(len(d.of[fresh])) / float64(c.settings.ExecuteNumber))",
+		"math.Floor(float64(len(d.of[fresh])) / float64(c.settings.ExecuteNumber))",
+		"TestRetryBesideABacklogOfSmallPages",
+	},
+	{
 		"X2", "an item is discarded before the store has the record of its death",
 		"discardFailed", "|| u.unsaved() ||",
 		"||",
