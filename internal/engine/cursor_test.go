@@ -299,3 +299,24 @@ func TestRecordsChangeDuringASelect(t *testing.T) {
 		w.expect(t, "1s a00-a00 a00")
 	})
 }
+
+// A change of the records counts for a queue that drains meanwhile, such as one that is paused: after Resume it does not
+// wait for the time that the record had before (X6).
+func TestRecordsChangeDuringADrain(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := newTape(w, 1), newMemory()
+		d.bad["a00"] = errBroken
+		s := settings()
+		s.Retry, s.RetryMax, s.RetryJitter = time.Hour, time.Hour, 0
+		w.start(t, d, engine.Env{Cursors: cursorsOf{m}, Items: failedItems{m}}, s, "a")
+		time.Sleep(time.Second)
+		w.Drain("a")
+		m.mu.Lock()
+		clear(m.items)
+		m.mu.Unlock()
+		w.Reload()
+		time.Sleep(time.Minute)
+		w.Resume("a")
+		w.expect(t, "0s a00-a00 <nil>", "1m1s a00-a00 <nil>")
+	})
+}

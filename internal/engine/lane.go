@@ -93,15 +93,6 @@ func (d *dueLanes) waiting(now time.Time, most int) int {
 	return n
 }
 
-// relax ends the rest of every lane at the given time at the latest.
-func (d *dueLanes) relax(at time.Time) {
-	for _, l := range d.lanes {
-		l.times.relax(at)
-		l.dueAt, _ = l.times.due()
-	}
-	heap.Init(d)
-}
-
 // update restores the order after the timetable of a lane has changed. It does nothing for a lane that is not here.
 func (d *dueLanes) update(l *lane) {
 	if l.inDueLanes() {

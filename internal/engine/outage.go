@@ -233,7 +233,7 @@ func (s *scheduler) observeLocked(e evidence, l *lane) {
 	case breakerClosed:
 		s.rounds.Add(1)
 		s.limiter.probe(false)
-		s.due.relax(e.now)
+		s.relaxLocked(e.now)
 	case breakerOpened:
 		for _, g := range s.grants {
 			g.lane.sampling.untried = s.capabilities.Keyed && !s.capabilities.Cursored
@@ -253,6 +253,6 @@ func (s *scheduler) expireOutageLocked(now time.Time) {
 	if s.stats.InFlight == 0 && s.outage.quiet(now, s.settings) {
 		s.outage.end()
 		s.limiter.probe(false)
-		s.due.relax(now)
+		s.relaxLocked(now)
 	}
 }

@@ -150,7 +150,7 @@ func (p *Processor) Reload() {
 	p.reloads.Add(1)
 	s := p.lock()
 	defer s.mu.Unlock()
-	s.due.relax(time.Now().Add(s.settings.SleepTimeNoData))
+	s.relaxLocked(time.Now().Add(s.settings.SleepTimeNoData))
 	s.idle.cond.Signal()
 }
 

@@ -164,6 +164,16 @@ func (s *scheduler) enqueueLocked(l *lane) {
 	}
 }
 
+// relaxLocked ends the rest of every lane at the given time at the latest, also of one that drains and may be resumed.
+func (s *scheduler) relaxLocked(at time.Time) {
+	for _, g := range s.grants {
+		if l := g.lane; l.inDueLanes() || g.draining {
+			l.times.relax(at)
+			s.due.update(l)
+		}
+	}
+}
+
 // dropReadyLocked drops all unstarted items. A cursored lane with a batch in flight is not ready: its items are dropped
 // when the batch ends.
 func (s *scheduler) dropReadyLocked(now time.Time) {

@@ -153,6 +153,12 @@ var processMutants = []mutant{
 		"TestPoisonHidesNoHealthyItem",
 	},
 	{
+		"X6", "a queue that drains while records change waits for the times of the old ones",
+		"relaxLocked", "l.inDueLanes() || g.draining",
+		"l.inDueLanes()",
+		"TestRecordsChangeDuringADrain",
+	},
+	{
 		"X2", "a page of less than a batch pays for no retry",
 		"most", "math.Ceil(float64(len(d.of[fresh])) / float64(c.settings.ExecuteNumber))",
 		"math.Floor(float64(len(d.of[fresh])) / float64(c.settings.ExecuteNumber))",
