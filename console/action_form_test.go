@@ -163,10 +163,14 @@ var fieldPattern = regexp.MustCompile(`<(?:input|textarea|select)[^>]* name="([a
 // formOf returns the fields of a page's form with their values.
 func (s *site) formOf(path string) url.Values {
 	s.Helper()
-	got := s.get("/" + path)
-	_, body, ok := strings.Cut(got.body, `<form class="ask"`)
+	return s.formIn(s.get("/" + path))
+}
+
+func (s *site) formIn(page reply) url.Values {
+	s.Helper()
+	_, body, ok := strings.Cut(page.body, `<form class="ask"`)
 	if !ok {
-		s.Fatalf("%s has no form: %s", path, got.body)
+		s.Fatalf("the page has no form: %s", page.body)
 	}
 	form := url.Values{}
 	for _, m := range fieldPattern.FindAllStringSubmatch(body, -1) {
