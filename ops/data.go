@@ -96,11 +96,10 @@ func (d *Data) known(rows []roster.DataRow) (list []DataRecord) {
 
 // alerts returns the open alerts about data databases, UNREACHABLE before FENCE_WAIT, the oldest first.
 func (d *Data) alerts(ctx context.Context) ([]EventRecord, error) {
-	list, err := d.c.Events().List(ctx, EventFilter{Kind: EventAlert, Open: true}, alertsOfData)
-	list = slices.DeleteFunc(list, func(e EventRecord) bool {
-		return e.Alert == nil || e.Subject == nil ||
-			*e.Alert != condition.Unreachable.Name && *e.Alert != condition.FenceWait.Name
-	})
+	list, err := d.c.Events().List(ctx, EventFilter{
+		Kind: EventAlert, Open: true, alerts: []string{condition.Unreachable.Name, condition.FenceWait.Name},
+	}, alertsOfData)
+	list = slices.DeleteFunc(list, func(e EventRecord) bool { return e.Subject == nil })
 	slices.SortStableFunc(list, func(a, b EventRecord) int { return cmp.Compare(*b.Alert, *a.Alert) })
 	return list, err
 }

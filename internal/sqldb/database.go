@@ -108,10 +108,10 @@ type Note struct {
 // equivalent to it.
 func IsolationNote(level string, usual bool) Note {
 	if usual {
-		return Note{Kind: "DATABASE", OK: true, Finding: "isolation " + level}
+		return Note{Kind: "DATABASE", Subject: "isolation", OK: true, Finding: "isolation " + level}
 	}
 	return Note{
-		Kind: "DATABASE", Hint: "take the setting back for the role of the workers",
+		Kind: "DATABASE", Subject: "isolation", Hint: "take the setting back for the role of the workers",
 		Finding: fmt.Sprintf("isolation %s: more transactions have to be tried again than with the server's default", level),
 	}
 }

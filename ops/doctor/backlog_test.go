@@ -153,6 +153,14 @@ func TestDiagnoseReportsAlerts(t *testing.T) {
 		if got := findingsOf(t, c, "alerts"); len(got) != 2 {
 			t.Errorf("findings: %q, want two", got)
 		}
+		for i := range 501 { // hide no older alert of another kind
+			_, err := c.Roster().Alert(ctx, condition.Condition{
+				Kind: condition.Parked.Name, TaskType: "settle", Subject: fmt.Sprint(i), Text: "many items have failed",
+			}, time.Hour)
+			must(t, err)
+		}
+		wantFinding(t, c, "alerts", "PROBLEM queue 0 has an order key that queue 1 has too (alert of ")
+		wantFinding(t, c, "alerts", "NOTE 500: many items have failed; 500 more alerts of this kind (alert of ")
 		centertest.Exec(t, c, "UPDATE schedule_event SET open_until = '2020-01-01 00:00:00.000000'")
 		if got := findingsOf(t, c, "alerts"); len(got) != 0 {
 			t.Errorf("findings of alerts that have ended: %q, want none", got)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -122,7 +123,7 @@ func (d dataCheck) settings(ctx context.Context, db *sqldb.DB, name string) erro
 	}
 	kept := slices.DeleteFunc(d.findings[said:], func(c condition.Condition) bool { return c.Status == condition.OK })
 	for i := range kept {
-		kept[i].Text = name + ": " + kept[i].Text
+		kept[i].Text, kept[i].Subject = name+": "+kept[i].Text, strings.TrimSpace(name+" "+kept[i].Subject)
 	}
 	d.findings = d.findings[:said+len(kept)]
 	return nil

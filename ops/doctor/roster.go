@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -59,7 +60,7 @@ func (d rosterCheck) all(ctx context.Context, taskType string) error {
 			task:      task,
 			servers:   of(task, servers, func(s ops.ServerRecord) string { return s.TaskType }),
 			queues:    of(task, queues, func(q ops.QueueRecord) string { return q.TaskType }),
-			alerts:    of(task, alerts, func(e ops.EventRecord) string { return e.TaskType }),
+			alerts:    of(task, alerts, func(e openAlert) string { return e.TaskType }),
 			problems:  of(task, problems, func(p runs.Problem) string { return p.TaskType }),
 			cancelled: of(task, cancelled, func(p runs.Problem) string { return p.TaskType }),
 			expired:   of(task, expired, func(s expiredServer) string { return s.TaskType }),
@@ -153,36 +154,42 @@ func (d rosterCheck) invalidValues(ctx context.Context) error {
 	return err
 }
 
-// maxAlerts is how many alerts Diagnose reads.
-const maxAlerts = 500
+// openAlert is the newest of the open alerts of one kind about one server of a task type.
+type openAlert struct {
+	ops.EventRecord
+	Alerts int64 `json:"alerts"` // how many there are
+}
 
-// openAlerts returns the alerts whose conditions last and that no other check reports, the newest first.
-func (d rosterCheck) openAlerts(ctx context.Context, taskType string) ([]ops.EventRecord, error) {
-	open := ops.EventFilter{TaskType: taskType, Kind: ops.EventAlert, Open: true}
-	list, err := d.c.Events().List(ctx, open, maxAlerts)
-	if err != nil {
-		return nil, err
-	}
-	list = slices.DeleteFunc(list,
-		func(e ops.EventRecord) bool { return e.Alert == nil || !condition.KindOf(*e.Alert).ShownByAlerts() })
-	slices.Reverse(list)
-	return list, nil
+// openAlerts returns the alerts whose conditions last and that no other check reports, the newest first. It reads one
+// row for many alerts, so that those of one kind cannot hide another one.
+func (d rosterCheck) openAlerts(ctx context.Context, taskType string) ([]openAlert, error) {
+	w := sqldb.Where{Args: []any{d.c.OwnSign()}}
+	w.Equal("task_type", taskType)
+	list, err := sqldb.Records[openAlert](ctx, d.db, fmt.Sprintf(`SELECT {columns} FROM (SELECT e.*, n.alerts FROM
+			(SELECT MAX(event_id) AS newest, COUNT(*) AS alerts FROM schedule_event
+			WHERE kind = 'ALERT' AND own_sign = ? AND open_until > (SELECT {now})%s
+			GROUP BY task_type, alert, from_server) n
+		JOIN schedule_event e ON e.event_id = n.newest) x ORDER BY event_id DESC`, w.Text), w.Args...)
+	return slices.DeleteFunc(list, func(e openAlert) bool {
+		return e.Alert == nil || !condition.KindOf(*e.Alert).ShownByAlerts()
+	}), sqldb.Wrap(err, "list the open alerts")
 }
 
 // alerts reports the newest alert of each kind.
 func (d rosterCheck) alerts(r rosterRows) {
 	var kinds []string
-	byKind := map[string][]ops.EventRecord{}
+	newest, alerts := map[string]openAlert{}, map[string]int64{}
 	for _, e := range r.alerts {
-		if byKind[*e.Alert] == nil {
+		if alerts[*e.Alert] == 0 {
 			kinds = append(kinds, *e.Alert)
+			newest[*e.Alert] = e
 		}
-		byKind[*e.Alert] = append(byKind[*e.Alert], e)
+		alerts[*e.Alert] += e.Alerts
 	}
 	for _, kind := range kinds {
-		e := byKind[kind][0]
+		e := newest[kind]
 		text := sqldb.JoinLines(strings.TrimPrefix(e.Reason, kind+": "))
-		if n := len(byKind[kind]) - 1; n > 0 {
+		if n := alerts[kind] - 1; n > 0 {
 			text += "; " + human.Count(n, "more alert", "more alerts") + " of this kind"
 		}
 		at := e.EventTime.UTC().Format(time.TimeOnly)

@@ -18,7 +18,7 @@ type rosterRows struct {
 	task    ops.TaskRecord
 	servers []ops.ServerRecord
 	queues  []ops.QueueRecord
-	alerts  []ops.EventRecord // that no other check reports, the newest first
+	alerts  []openAlert // that no other check reports, the newest first
 	limits  plan.Limits
 
 	problems, cancelled []runs.Problem // of its runs and triggers
@@ -120,7 +120,7 @@ func (r rosterRows) explained(s ops.ServerRecord, stallAfter time.Duration) bool
 
 // outage reports whether a server has raised the alert OUTAGE, which lasts and has its last error.
 func (r rosterRows) outage(s ops.ServerRecord) bool {
-	return slices.ContainsFunc(r.alerts, func(e ops.EventRecord) bool {
+	return slices.ContainsFunc(r.alerts, func(e openAlert) bool {
 		return *e.Alert == condition.Outage.Name && e.FromServer != nil && *e.FromServer == s.UUID
 	})
 }
