@@ -24,9 +24,9 @@ type Alert struct {
 	OwnSign             string
 }
 
-// Alerter takes alerts to people: to a pager, a chat, a metric. The server of the task type calls Alert in its own
-// goroutine and waits for it, so Alert must leave slow work to another goroutine. It is called once for a condition
-// that lasts.
+// Alerter takes alerts to people: to a pager, a chat, a metric. Servers call Alert in goroutines of their own, several
+// at a time, and wait for it, so Alert must leave slow work to another goroutine. It is called once for a condition
+// that lasts. It may be called twice if the database did not confirm the first record of the alert.
 type Alerter interface {
 	Alert(a Alert)
 }
@@ -293,7 +293,7 @@ func (a *alerter) tellRoster() *job {
 	a.episodes.due, a.episodes.over, a.waitsDue = nil, nil, false
 	a.episodes.telling = slices.Clone(due) // the job changes due
 	settings := *a.settings
-	begins, errs := make([]bool, len(due)), make([]error, len(due))
+	errs := make([]error, len(due))
 	var owners []string
 	return &job{
 		name: "record alerts",
@@ -305,7 +305,7 @@ func (a *alerter) tellRoster() *job {
 				err = cmp.Or(err, a.roster.Roster().EndAlert(ctx, c.Condition, time.Since(c.endedAt)))
 			}
 			for i := range due {
-				begins[i], errs[i] = a.tell(ctx, &due[i], settings)
+				errs[i] = a.tell(ctx, &due[i], settings)
 			}
 			return err
 		},
@@ -315,16 +315,17 @@ func (a *alerter) tellRoster() *job {
 				a.log.LogAttrs(ctx, slog.LevelInfo, "waiting: "+w)
 			}
 			for i, c := range due {
-				a.told(ctx, c, begins[i], errs[i])
+				a.told(ctx, c, errs[i])
 			}
 			return false
 		},
 	}
 }
 
-// tell tells the roster of a condition, and reports whether an episode begins with that. It adds to the condition what
-// only the roster knows.
-func (a *alerter) tell(ctx context.Context, c *condition.Condition, settings Settings) (begins bool, err error) {
+// tell tells the roster of a condition, and raises an alert if an episode begins with that. It adds to the condition
+// what only the roster knows. It does not wait for the session, which may end meanwhile: the next session finds the
+// event, and takes the alert for raised.
+func (a *alerter) tell(ctx context.Context, c *condition.Condition, settings Settings) (err error) {
 	switch c.Kind {
 	case condition.Failing.Name:
 		c.Since, err = a.failingSince(ctx, c.Since)
@@ -333,23 +334,26 @@ func (a *alerter) tell(ctx context.Context, c *condition.Condition, settings Set
 	}
 	c.Text = a.cfg.Redact(c.Text)
 	if err != nil {
-		return false, err
+		return err
 	}
-	return a.roster.Roster().Alert(ctx, *c, condition.KindOf(c.Kind).Alert.Gap(settings.HeartbeatInterval))
+	begins, err := a.roster.Roster().Alert(ctx, *c, condition.KindOf(c.Kind).Alert.Gap(settings.HeartbeatInterval))
+	if begins {
+		a.raise(ctx, *c)
+	}
+	return err
 }
 
-// told takes a new episode to the log and to the Alerter. If the roster could not be told of the condition, the next
-// look tries again.
-func (a *alerter) told(ctx context.Context, c condition.Condition, begins bool, err error) {
+// told notes the outcome of tell. If the roster could not be told of the condition, the next look tries again.
+func (a *alerter) told(ctx context.Context, c condition.Condition, err error) {
 	if err != nil {
 		a.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf("recording alert %s failed: %s", c.Kind, c.Text),
 			slog.Any("error", err))
 		a.episodes.untold(c)
-		return
 	}
-	if !begins {
-		return
-	}
+}
+
+// raise takes a new episode to the log and to the Alerter. Any goroutine may call it.
+func (a *alerter) raise(ctx context.Context, c condition.Condition) {
 	attrs := []slog.Attr{slog.String("alert", c.Kind)}
 	if c.Subject != "" {
 		attrs = append(attrs, slog.String("subject", c.Subject))

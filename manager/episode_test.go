@@ -7,7 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // S16: the death of an item is over before the roster can be told of it. If that fails, the roster is told again.
@@ -20,12 +24,12 @@ func TestDeathOfAnItemIsToldAgain(t *testing.T) {
 		a.episodes.checked(heartbeats)
 		due := a.episodes.due
 		a.episodes.due = nil
-		a.told(t.Context(), due[0], false, errors.New("the database is full"))
+		a.told(t.Context(), due[0], errors.New("the database is full"))
 		a.episodes.checked(heartbeats)
 		if again := a.episodes.due; len(again) != 1 || again[0] != due[0] {
 			t.Fatalf("the roster is to be told of %+v, want %+v", again, due)
 		}
-		a.told(t.Context(), due[0], false, nil)
+		a.told(t.Context(), due[0], nil)
 		a.episodes.due = nil
 		for range 2 {
 			time.Sleep(time.Second)
@@ -49,5 +53,44 @@ func TestNextSessionTells(t *testing.T) {
 	next := a.episodes.begin()
 	if next.checked(heartbeats); len(next.due) != 1 || next.due[0] != due[0] {
 		t.Errorf("the next session tells of %+v, want %+v", next.due, due)
+	}
+}
+
+// alertKinds records the kinds of alerts.
+type alertKinds []string
+
+func (k *alertKinds) Alert(a Alert) { *k = append(*k, a.Kind) }
+
+// S16: a session ends after the event of an alert was committed. The next session finds the event, and the alert has
+// been raised once.
+func TestAlertOfASessionThatEnds(t *testing.T) {
+	t.Parallel()
+	c, err := center.Open(t.Context(), anydb.URL(testdb.URL(t, testdb.SQLite)), center.Options{Schema: center.SchemaCreate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if _, err := ops.New(c).Tasks().Define(t.Context(), "settle", Settings{Queues: 1}); err != nil {
+		t.Fatal(err)
+	}
+	var raised alertKinds
+	cfg := Config{Alerter: &raised, Logger: slog.New(slog.DiscardHandler), Redact: func(text string) string { return text }}
+	a := &alerter{
+		base:     &base{roster: c, taskType: "settle", settings: &Settings{}, cfg: cfg, log: cfg.Logger},
+		episodes: newEpisodes(),
+	}
+	a.episodes.see(condition.Condition{Kind: condition.Limit.Name, TaskType: "settle", QueueID: "0"}, reported)
+	for session := range 2 {
+		job := a.tellRoster()
+		if job == nil {
+			t.Fatalf("no job tells the roster in session %d", session)
+		}
+		if err := job.call(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(raised) != 1 || raised[0] != condition.Limit.Name {
+			t.Errorf("session %d: alerts %v, want one %s", session, raised, condition.Limit.Name)
+		}
+		a.episodes.begin().checked(heartbeats)
 	}
 }

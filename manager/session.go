@@ -445,6 +445,6 @@ func (s *session) giveUp(ctx context.Context) {
 	}.Complete()
 	s.alerter.episodes.see(c, reported) // so that Conditions has it; the next session tells the roster if this call cannot
 	s.alerter.episodes.checked(reported)
-	begins, err := s.alerter.tell(call, &c, *s.settings)
-	s.alerter.told(ctx, c, begins, err)
+	err := s.alerter.tell(call, &c, *s.settings)
+	s.alerter.told(ctx, c, err)
 }

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
@@ -120,21 +119,21 @@ const problemInterval = 30 * time.Second
 // server looks, because the others may be gone.
 func (t *runTicker) findProblems() *job {
 	t.agenda.add(time.Now().Add(problemInterval), findProblems)
-	var raised []condition.Condition
 	var list []runs.Problem
 	return &job{
 		name: "look for problems of runs",
 		call: func(ctx context.Context) (err error) {
-			if raised, err = t.roster.Engine().Runs.AlertFailures(ctx, t.taskType); err != nil {
+			raised, err := t.roster.Engine().Runs.AlertFailures(ctx, t.taskType)
+			for _, c := range raised {
+				t.alerter.raise(ctx, c) // not after the job: the session may end before, and the runs count as alerted
+			}
+			if err != nil {
 				return err
 			}
 			list, err = ops.New(t.roster).Runs().Problems(ctx, t.taskType)
 			return err
 		},
-		then: func(ctx context.Context, err error) (more bool) {
-			for _, a := range raised {
-				t.alerter.told(ctx, a, true, nil)
-			}
+		then: func(_ context.Context, err error) (more bool) {
 			if err != nil {
 				return false
 			}

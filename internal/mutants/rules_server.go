@@ -202,8 +202,14 @@ var serverMutants = []mutant{
 	},
 	{
 		"S16", "an alert is lost with the reply to its commit",
-		"Alert", "begins = err == nil\n",
-		"begins = begins && err == nil\n",
+		"Alert", "begins = true\n",
+		"\n",
+		"TestAlertAfterALostReply",
+	},
+	{
+		"S16", "an alert is lost if its session ends during the commit",
+		"Alert", "(err == nil || unknown)",
+		"err == nil",
 		"TestAlertAfterALostReply",
 	},
 	{

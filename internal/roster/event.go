@@ -125,7 +125,8 @@ type episode struct {
 // records an event. The condition belongs to the last episode if it began before that one ended. An episode ends at
 // EndAlert, and otherwise when no server has told of the condition for the duration of gap. So many processes that
 // see one condition raise one alert, whether they saw its beginning or not (S16). After a commit whose reply was lost,
-// Alert cannot know which process has recorded the event, and begins is true: nobody else might raise the alert.
+// Alert cannot know whether the event is recorded, and by which process: begins is true, even with an error, because
+// nobody else might raise the alert.
 func (r *Roster) Alert(ctx context.Context, c condition.Condition, gap time.Duration) (begins bool, err error) {
 	e, lasts, err := r.lasting(ctx, r.DB, c)
 	switch {
@@ -140,10 +141,12 @@ func (r *Roster) Alert(ctx context.Context, c condition.Condition, gap time.Dura
 			return err
 		}
 		err = r.UnderLock(ctx, c.TaskType, record)
-		if begins && errors.Is(err, sqldb.ErrUnknownCommit) && ctx.Err() == nil {
+		unknown := errors.Is(err, sqldb.ErrUnknownCommit)
+		if begins && unknown && ctx.Err() == nil {
 			err = r.UnderLock(ctx, c.TaskType, record) // if the first try was committed, its event is there
-			begins = err == nil
+			begins = true
 		}
+		begins = begins && (err == nil || unknown)
 	}
 	return begins, sqldb.Wrap(err, "alert of %s", c.Kind)
 }
