@@ -20,7 +20,8 @@ type filter struct {
 }
 
 // class says why an item of a page is executed now, or why it is not. A page has its items in the order of the classes,
-// unless the dealer is Cursored: then they keep the order of the cursor, all in class fresh.
+// but those that have failed come first if the others fill the page and the page before it was cut. If the dealer is
+// Cursored, the items keep the order of the cursor, all in class fresh.
 type class int
 
 const (
@@ -126,6 +127,9 @@ func (c *selectCall) filterPage(p *page) (err error) {
 		p.retries = len(d.of[retried]) + len(d.of[dying])
 	}
 	c.kept = slices.Concat(d.of[:]...)
+	if c.gaveWay && len(d.of[fresh])+len(d.of[suspected]) >= c.wanted { // or no page of a backlog would get to them
+		c.kept = slices.Concat(d.of[retried], d.of[dying], d.of[fresh], d.of[suspected])
+	}
 	if d.marks != nil || len(d.of[fresh]) < d.size {
 		p.marks = d.marks
 		p.keep(c.kept)

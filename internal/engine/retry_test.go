@@ -183,3 +183,27 @@ func TestRetryBesideABacklogOfSmallPages(t *testing.T) {
 		}
 	})
 }
+
+// X2: an item that has failed is retried beside a backlog, although each page takes so long that it is cut for another
+// queue that waits.
+func TestRetryBesideABacklogOfCutPages(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ids := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"}
+		var items []string
+		for _, id := range ids {
+			items = append(items, numbered(id, 1000)...)
+		}
+		r := newRows(w, items...)
+		r.bad["a0"], r.takes = errBroken, 300*time.Millisecond
+		s := settings()
+		s.ThreadNumber, s.FetchNumber, s.ExecuteNumber, s.RatePerSecond = 5, 100, 1, 5
+		w.start(t, r, engine.Env{}, s, ids...)
+		w.SetMaxInFlight(1)
+		time.Sleep(20 * time.Minute)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if n := r.fails["a0"]; n < 5 {
+			t.Errorf("the item failed %d times in 20 minutes, want at least 5 times", n)
+		}
+	})
+}

@@ -159,6 +159,12 @@ var processMutants = []mutant{
 		"TestRecordsChangeDuringADrain",
 	},
 	{
+		"X2", "a page that is cut each time never comes to its retries",
+		"cutPageLocked", "l.gaveWay = true",
+		"l.gaveWay = false",
+		"TestRetryBesideABacklogOfCutPages",
+	},
+	{
 		"X2", "a page of less than a batch pays for no retry",
 		"most", "math.Ceil(float64(len(d.of[fresh])) / float64(c.settings.ExecuteNumber))",
 		"math.Floor(float64(len(d.of[fresh])) / float64(c.settings.ExecuteNumber))",
