@@ -28,6 +28,7 @@ type Filter struct {
 	Backfill string // the id of a backfill
 	Trigger  string // the name of a trigger
 	Name     string // the name of a graph
+	Key      string // of the run; a task type has one run per key
 }
 
 // Record is a run and its progress. While the run is RUNNING, ItemsDone and ItemsFailed are sums over its queues,
@@ -76,6 +77,7 @@ func (rs *Runs) listQuery(f Filter, limit int) (query string, args []any) {
 	w.Equal("backfill_id", f.Backfill)
 	w.Equal("trigger_name", f.Trigger)
 	w.Equal("graph_name", f.Name)
+	w.Equal("run_key", f.Key)
 	return fmt.Sprintf(`SELECT {columns} FROM (
 		SELECT r.*, t.queues_pending, t.queues_running, t.queues_done, t.queues_failed, t.queues_cancelled,
 			t.swept_done, t.swept_failed, t.swept_at_least, t.queue_error, {now} AS database_time

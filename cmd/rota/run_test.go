@@ -183,6 +183,7 @@ func TestRunSubmit(t *testing.T) {
 		if code != 0 || stdout != extract+"\n" || stderr != "rota: a run of key first exists already\n" {
 			t.Errorf("an existing key: exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 		}
+		s.wantOutput("run submit extract --key first --dry-run", `^run `+extract+` of extract\$BASE, which has the key already: would be left as it is, \w+\n$`)
 		const traceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 		id := strings.TrimSpace(s.run("run submit idle --after extract --key", "k'1", "--params", `{"a": 1}`, "--trace-parent", traceParent))
 		r, err := ops.New(s.c).Runs().Get(t.Context(), id)

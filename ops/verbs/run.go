@@ -117,7 +117,25 @@ func (a SubmitRun) Prepare(ctx context.Context, c *ops.Client) (*Change, error) 
 			return done, err
 		},
 	}}
-	return change, nil
+	return change, a.existing(ctx, c, change)
+}
+
+// existing lets the change say what becomes of the run that the key has already.
+func (a SubmitRun) existing(ctx context.Context, c *ops.Client, change *Change) error {
+	if a.Key == "" {
+		return nil
+	}
+	list, err := c.Runs().List(ctx, runs.Filter{TaskType: a.TaskType, Key: a.Key}, 1)
+	for _, r := range list {
+		o := &change.Objects[0]
+		change.Says = nil
+		o.Name = "run " + r.ID + " of " + inEnvironment(c, a.TaskType) + ", which has the key already"
+		o.Past = "left as it is, " + r.State
+		if r.State == runs.Skipped {
+			o.Past = "started, since it was " + r.State
+		}
+	}
+	return err
 }
 
 // submission reads the values. A duration is added to this computer's clock, because its user looks at that clock.
