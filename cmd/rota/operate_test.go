@@ -62,6 +62,8 @@ func TestOperate(t *testing.T) {
 		s.wantError(1, "settle$BASE: no failed item has 1 of the 2 keys; 1 failed item forgotten", "item drop settle b c --yes")
 		s.wantOutput("queue split settle 1 --dry-run", `^queue 1 of settle\$BASE: would be split as soon as its owner has drained it\nQueue 1 of 4 becomes queues 1, 5 of 8\. `)
 		s.wantOutput("queue merge settle 1 --dry-run", `^queue 1 of settle\$BASE: would be merged as soon as the owners have drained the queues\nQueues 1, 3 become queue 1 of 2\. `)
+		s.define("odd", center.Settings{Queues: 3, Splittable: true})
+		s.wantError(2, "total is missing: the queue's total, 3, is odd and has no half: state a divisor of it", "queue merge odd 1")
 		s.wantOutput("queue split settle 1", `^queue 1 of settle\$BASE: split as soon as its owner has drained it\n$`)
 		s.wantOutput("queue split settle 1 --total 4", `^queue 1 of settle\$BASE: stays as it is\n$`)
 		s.wantOutput("event list settle --kind RESIZING", `(?s) 1 +RESIZING .* the total 8 was requested instead of 4\n.* 1 +RESIZING .* the request for the total 8 was withdrawn\n`)

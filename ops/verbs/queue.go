@@ -182,6 +182,10 @@ func (a MergeQueues) Prepare(ctx context.Context, c *ops.Client) (*Change, error
 	if a.Total == 0 && total%2 == 0 {
 		a.Total = total / 2
 	}
+	if a.Total == 0 && total > 1 {
+		err = fmt.Errorf("total %w: the queue's total, %d, is odd and has no half: state a divisor of it", ErrMissing, total)
+		return resizeChange(c, a.TaskType, q, a.Total, "Merge %s", ""), err
+	}
 	if a.Total < 1 || a.Total >= total || total%a.Total != 0 {
 		err = fmt.Errorf("total (%d) must be a divisor of the queue's total, %d, and less", a.Total, total)
 		return resizeChange(c, a.TaskType, q, a.Total, "Merge %s", ""), err
