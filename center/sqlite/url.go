@@ -73,6 +73,11 @@ func (c connector) Connect(context.Context) (driver.Conn, error) {
 	}
 	conn, err := c.driver.Open(c.source)
 	if err != nil {
+		if dir := filepath.Dir(c.path); c.path != memory {
+			if _, none := os.Stat(dir); errors.Is(none, fs.ErrNotExist) {
+				err = fmt.Errorf("%w: there is no folder %s", err, dir)
+			}
+		}
 		return nil, err
 	}
 	return whole{conn.(driverConn)}, nil

@@ -146,6 +146,7 @@ func TestBadInput(t *testing.T) {
 		"data without a name":   {args: "data list --database sqlite:rota.db --data postgres://app:secret@h/d", code: 2, want: "--data must be NAME=URL, such as orders=postgres://app@db2/shop"},
 		"migrate data, scheme":  {args: "migrate up --database sqlite:rota.db --data a=x", code: 2, want: "data.a: database URL: no scheme; ..."},
 		"migrate what":          {args: "migrate up", code: 2, want: "database is missing: set it in the file, with --database or in ROTA_DATABASE"},
+		"migrate, no folder":    {args: "migrate up --database sqlite:/absent/r.db", code: 1, want: "sqlite:/absent/r.db: cannot connect: unable to open database file (14): there is no folder /absent"},
 		"migrate, no such file": {args: "migrate up -c absent.yaml", code: 2, want: "absent.yaml: no such file or directory"},
 		"migrate, bad scheme":   {args: "migrate status --database oracle:x", code: 1, want: `database URL: no scheme; want postgres://..., mysql://..., mariadb://... or sqlite:FILE`},
 	} {
