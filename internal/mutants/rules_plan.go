@@ -183,6 +183,12 @@ var planMutants = []mutant{
 		"TestPlanOfFewServers|TestStandbyOfAHost",
 	},
 	{
+		"P12", "a server that may get no queue takes the place of another one",
+		"chosen", "return !r.mayGetSome(s)",
+		"return false",
+		"TestServerThatMayGetNoQueueTakesNoPlace",
+	},
+	{
 		"P12", "more servers of a host own queues than may",
 		"chosen", "within(ofHost[s.Host], l.ServersPerHost)",
 		"true",

@@ -285,3 +285,35 @@ func TestPlanOfWeights(t *testing.T) {
 		}
 	}
 }
+
+// P12: a pin, or a call that hangs, keeps the heaviest server from every queue. The place that the limits give it would
+// leave the queues without an owner, while another server stands by that may have them.
+func TestServerThatMayGetNoQueueTakesNoPlace(t *testing.T) {
+	t.Parallel()
+	pin, err := plan.ParseSelector("host=web2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	queues := map[string]plan.Queue{"pin": {ID: "0", Pin: pin}, "hung": {ID: "0"}}
+	limits := map[string]plan.Limits{
+		"max_servers": {Servers: 1}, "max_servers_per_host": {ServersPerHost: 1}, "max_in_flight": {InFlight: 1},
+	}
+	for keptBy, queue := range queues {
+		for name, limit := range limits {
+			servers := []plan.Server{
+				{UUID: "a", Host: "web1", Eligible: true, Weight: 2, HungQueues: []string{"0"}},
+				{UUID: "b", Host: "web2", Eligible: true, Weight: 1},
+			}
+			if keptBy == "pin" {
+				servers[0].HungQueues = nil
+			}
+			if name == "max_servers_per_host" && keptBy == "hung" {
+				servers[1].Host = "web1"
+			}
+			changes := plan.Plan([]plan.Queue{queue}, servers, limit).Changes
+			if len(changes) != 1 || changes[0].Owner != "b" {
+				t.Errorf("%s, %s: the changes are %+v, want that b gets the queue", keptBy, name, changes)
+			}
+		}
+	}
+}

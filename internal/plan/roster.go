@@ -52,7 +52,7 @@ func newRoster(queues []Queue, servers []Server, limits Limits) (r *roster, unas
 		}
 		r.rows = append(r.rows, w)
 	}
-	setServers(r, servers, limits.chosen(servers, owned, len(names.absent)))
+	setServers(r, servers, r.chosen(servers, owned, len(names.absent)))
 	for i := range unassigned {
 		unassigned[i].owner = r.at(unassigned[i].Owner)
 	}
@@ -112,12 +112,15 @@ func (l Limits) choose() bool { return l.InFlight > 0 || l.Servers > 0 || l.Serv
 // (P10, P12). Among equals, the servers with most queues come first, so that few queues move, then those whose
 // processes have fewer queues elsewhere (P15), and then the older ones. If the queues came before the weights, planning
 // again would change something: a light server that has given its last queue to a heavy one would lose its place to
-// another server, which then gets queues. absent servers, which return soon, keep their places (P13).
-func (l Limits) chosen(servers []Server, owned map[string]int, absent int) (list []Server) {
+// another server, which then gets queues. A server that pins or hung calls keep from every queue takes no place.
+// absent servers, which return soon, keep their places (P13).
+func (r *roster) chosen(servers []Server, owned map[string]int, absent int) (list []Server) {
+	l := r.limits
 	servers = slices.DeleteFunc(slices.Clone(servers), func(s Server) bool { return !l.mayOwn(s) })
 	if !l.choose() {
 		return servers
 	}
+	servers = slices.DeleteFunc(servers, func(s Server) bool { return !r.mayGetSome(s) })
 	slices.SortStableFunc(servers, func(a, b Server) int {
 		return cmp.Or(b.Weight-a.Weight, owned[b.UUID]-owned[a.UUID], a.Elsewhere-b.Elsewhere)
 	})
@@ -131,6 +134,19 @@ func (l Limits) chosen(servers []Server, owned map[string]int, absent int) (list
 	}
 	slices.SortFunc(list, byAge)
 	return list
+}
+
+// mayGetSome reports whether a server may get one of the rows. It compares the server with each pin once.
+func (r *roster) mayGetSome(s Server) bool {
+	lacks := map[string]bool{}
+	return slices.ContainsFunc(r.rows, func(w row) bool {
+		if lacks[w.Pin.text] {
+			return false
+		}
+		rule := r.limits.Forbids(w.Queue, s)
+		lacks[w.Pin.text] = rule == Pin
+		return rule == Stays
+	})
 }
 
 // within reports whether there is room for one more within a limit; 0 is no limit.
