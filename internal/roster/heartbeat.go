@@ -248,7 +248,8 @@ func (b Heartbeat) confirmGone(ctx context.Context, r *Roster, replies map[strin
 			missing = append(missing, newLeaseRow(b.Token, s))
 		}
 	}
-	query, args, err := sqldb.SelectServers(r.DB.Dialect, missing, `COUNT(*)`, `s.beat_token IN (v.old_token, v.token)`, ``)
+	query, args, err := sqldb.SelectServers(r.DB.Dialect, missing, `COUNT(*)`,
+		`s.beat_token IN (v.old_token, v.token)`, ``)
 	if err != nil {
 		return err
 	}
