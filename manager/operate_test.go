@@ -1,8 +1,13 @@
 package manager_test
 
 import (
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 )
 
 // H5: an operator takes the queues from a live server. Other servers work them at once, and the old owner cancels what is in
@@ -124,5 +129,41 @@ func TestResumedWhileLeaving(t *testing.T) {
 		cl.start("b", nil, s)
 		time.Sleep(30 * time.Second)
 		cl.wantOwners(5, 1) // a executes an item of one
+	})
+}
+
+// P7, N1: the only worker is drained and goes on. Another number of queues takes all of them from it: the doctor says so,
+// and the worker has them again when it is resumed.
+func TestOtherNumberOfQueuesOfADrainedWorker(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		cl.start("a", &work{takes: 100 * time.Millisecond}, fast)
+		time.Sleep(10 * time.Second)
+		uuid := cl.uuid()
+		operator := cl.c.Roster().Operator("test")
+		if _, err := operator.DrainServer(cl.Context(), uuid, false); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		before := cl.executed("a")
+		time.Sleep(10 * time.Second)
+		if cl.executed("a") == before {
+			cl.Error("the last worker does not go on while it is drained")
+		}
+		if err := operator.Repartition(cl.Context(), "settle", 8, 0); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		found, err := doctor.Diagnose(cl.Context(), ops.New(cl.c), "settle")
+		tells := func(c condition.Condition) bool {
+			return c.Kind == condition.NoEligible.Name && c.Status == condition.Problem
+		}
+		if _, ownerless := cl.owners(); err != nil || ownerless != 8 || !slices.ContainsFunc(found, tells) {
+			cl.Errorf("%d queues have no owner, want 8, and the findings are %+v: %v", ownerless, found, err)
+		}
+		if err := operator.PauseServer(cl.Context(), uuid, false); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		cl.wantOwners(8)
 	})
 }

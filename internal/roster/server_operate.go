@@ -174,7 +174,7 @@ func PauseVerb(paused bool) string {
 
 // DrainServer makes a server give up all its queues until PauseServer resumes it: other servers request its queues,
 // and it hands over each as soon as nothing of the queue is in flight. While there are no eligible servers, it goes
-// on working. It returns ErrGone if there is no such server.
+// on working, except queues that it gives up for a change (N1). It returns ErrGone if there is no such server.
 //
 // With force, DrainServer takes the queues at once, for other servers or for none, although the server may have them
 // in flight (H5). The events are FORCED. The server learns of it with its next heartbeat and cancels what it has in
