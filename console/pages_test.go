@@ -195,6 +195,14 @@ func TestUnknownPages(t *testing.T) {
 			t.Errorf("%s: status %d: %s", p, r.code, r.body)
 		}
 	}
+	s.define("weekly", center.Settings{Queues: 1, Mode: center.ModeRun})
+	for _, name := range []string{"settle", "weekly"} { // the database has answered: they have no run
+		for _, p := range []string{"/run?run=" + name, "/run?run=" + name + "&format=json", "/run-cancel?run=" + name} {
+			if r := s.get(p); r.code != http.StatusNotFound {
+				t.Errorf("%s: status %d: %s", p, r.code, r.body)
+			}
+		}
+	}
 	if r := s.get("/task?task=" + url.QueryEscape(evil)); r.code != http.StatusNotFound || strings.Contains(r.body, "<script>alert") {
 		t.Errorf("status %d: %s", r.code, r.body)
 	}

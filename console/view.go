@@ -146,9 +146,8 @@ func statusOf(err error, other int) int {
 	}{
 		{http.StatusForbidden, []error{errNotAllowed}},
 		{http.StatusNotFound, []error{
-			errUnknown, center.ErrUnknownTask, runs.ErrUnknownRun, runs.ErrNoRunOrTask, ops.ErrUnknownServer,
-			runs.ErrUnknownTrigger,
-			runs.ErrUnknownBackfill, verbs.ErrUnknownQueue, verbs.ErrUnknownItem,
+			errUnknown, center.ErrUnknownTask, runs.ErrUnknownRun, runs.ErrNoRunOrTask, runs.ErrNoRunYet, runs.ErrNoRuns,
+			ops.ErrUnknownServer, runs.ErrUnknownTrigger, runs.ErrUnknownBackfill, verbs.ErrUnknownQueue, verbs.ErrUnknownItem,
 		}},
 		{http.StatusConflict, []error{ops.ErrChanged, errChanged, center.ErrGone, runs.ErrRunState, runs.ErrNoProblem}},
 		{http.StatusUnprocessableEntity, []error{verbs.ErrMissing, verbs.ErrChoice}},

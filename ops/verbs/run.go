@@ -71,7 +71,7 @@ With --wait the exit code is 0 if the run succeeds, as with "rota run wait".`,
 func (a SubmitRun) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	t, err := readTask(ctx, c, a.TaskType)
 	if err == nil && t.Mode != center.ModeRun {
-		err = fmt.Errorf("submit %s: mode is %s, and only task types of mode RUN have runs", t.TaskType, t.Mode)
+		err = fmt.Errorf("submit %s: %w", t.TaskType, runs.ErrNoRuns)
 	}
 	if err != nil {
 		return nil, err
