@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dutyrota/rota/ops/verbs"
 	"github.com/dutyrota/rota/runs"
@@ -73,11 +74,28 @@ func (s *console) serveVerb(verb *verbs.Verb) http.Handler {
 			v.refuse(r.Context(), w, formStatus(err), fmt.Errorf("read the form: %w", err))
 			return
 		}
+		if err := readable(r.Form); err != nil {
+			v.refuse(r.Context(), w, http.StatusBadRequest, err)
+			return
+		}
 		// A change that has begun goes on when the browser goes away.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), changeLimit)
 		defer cancel()
 		v.serveChange(ctx, w, verb)
 	})
+}
+
+// readable returns an error for a value that is no text of UTF-8 without NUL. No name or key in the database is like
+// that, and PostgreSQL would refuse to look for it.
+func readable(form url.Values) error {
+	for name, values := range form {
+		for _, value := range values {
+			if !utf8.ValidString(value) || strings.ContainsRune(value, 0) {
+				return fmt.Errorf("%.60q (%.60q) must be text in UTF-8 without NUL", name, value)
+			}
+		}
+	}
+	return nil
 }
 
 // formStatus returns the status of a form that cannot be read.

@@ -134,6 +134,10 @@ func (s *console) serve(p page) http.Handler {
 			v.refuse(ctx, w, deny(w, err), err)
 			return
 		}
+		if err := readable(query); err != nil {
+			v.refuse(ctx, w, http.StatusBadRequest, err)
+			return
+		}
 		if formatOf(r) != formatHTML {
 			v.viewer = v.viewer.patient()
 		}

@@ -25,6 +25,20 @@ func newOpenSite(t *testing.T) *site {
 	return newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: console.Loopback(all)})
 }
 
+// An address with bytes that are no text is refused, and not taken for a database that fails.
+func TestAddressesAreText(t *testing.T) {
+	t.Parallel()
+	s := newOpenSite(t)
+	for _, address := range []string{"/events?task=%ff", "/run?run=a%00b", "/items?state=%c3", "/queue-pin?task=%ff", "/run-cancel?run=%00"} {
+		if got := s.get(address); got.code != http.StatusBadRequest || !strings.Contains(unescape(got.body), "must be text in UTF-8 without NUL") {
+			t.Errorf("%s: status %d: %s", address, got.code, got.body)
+		}
+	}
+	if got := s.get("/queue-remove?task=settle&queue=0"); got.code != http.StatusUnprocessableEntity {
+		t.Errorf("the removal of a numbered queue: status %d", got.code)
+	}
+}
+
 // On loopback a change comes from a page of this host, or from a program, which names no page.
 func TestLoopbackChangesComeFromLocalPages(t *testing.T) {
 	t.Parallel()

@@ -150,7 +150,7 @@ func statusOf(err error, other int) int {
 			ops.ErrUnknownServer, runs.ErrUnknownTrigger, runs.ErrUnknownBackfill, verbs.ErrUnknownQueue, verbs.ErrUnknownItem,
 		}},
 		{http.StatusConflict, []error{ops.ErrChanged, errChanged, center.ErrGone, runs.ErrRunState, runs.ErrNoProblem}},
-		{http.StatusUnprocessableEntity, []error{verbs.ErrMissing, verbs.ErrChoice}},
+		{http.StatusUnprocessableEntity, []error{verbs.ErrMissing, verbs.ErrChoice, center.ErrNumbered}},
 		{http.StatusServiceUnavailable, []error{context.DeadlineExceeded}},
 	} {
 		if slices.ContainsFunc(s.errs, func(e error) bool { return errors.Is(err, e) }) {
