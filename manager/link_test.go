@@ -98,7 +98,7 @@ func TestWorkerWhoseRepliesComeLate(t *testing.T) {
 		b := startProcess(t, through, fenced(&far), quick)
 		until(t, "both work", func() bool { return near.Load() > 0 && far.Load() > 0 })
 		var over atomic.Bool
-		atReply := testdb.Breakpoint{Text: "d.uuid = v.watched_1", Moment: testdb.BeforeStatement} // the heartbeat's SELECT, after its UPDATE
+		atReply := testdb.Breakpoint{Text: "WHERE d.uuid = ", Moment: testdb.BeforeStatement} // the heartbeat's SELECT, after its UPDATE
 		atReply.Reached = func() (pass bool) {
 			if over.Load() {
 				return true

@@ -17,7 +17,7 @@ import (
 
 // rosterCommands are the commands that need a roster, each with arguments that exist in newTestRoster.
 var rosterCommands = []string{
-	"task list", "task show settle", "task wait settle --timeout 1ms", "task pause settle", "task resume settle", "task delete settle --yes",
+	"task list", "task show settle", "task wait settle --timeout 1ms", "task pause settle", "task resume settle", "task delete regions --yes",
 	"queue list", "queue add regions x", "queue remove regions north --yes", "queue pin settle 0 zone=b", "queue unpin settle 0", "worker list", "worker pause web1:1", "worker resume web1:1",
 	"worker drain web1:1", "worker weight web1:1 2", "item list", "item retry settle --all", "item drop settle --all --yes", "event list", "plan settle", "top --once",
 	"run submit extract", "run list", "run show extract", "run wait extract", "run cancel extract", "run rerun extract", "run pause extract", "run resume extract", "run ack extract",
