@@ -86,8 +86,8 @@ func TestATransactionThatTheServerHasEnded(t *testing.T) {
 	}
 }
 
-// F1: so it is after a lock wait that took too long, on a server that then rolls the transaction back. Other servers roll
-// the statement back, and the transaction goes on.
+// F1: so it is after a lock wait that took too long, on a server that then rolls the transaction back. Other servers
+// roll the statement back, and the transaction goes on.
 func TestLockTimeoutThatEndsTheTransaction(t *testing.T) {
 	t.Parallel()
 	for option, want := range map[string]string{"ON": "MINE OTHER NEW", "OFF": "MINE OTHER MINE"} {
@@ -124,8 +124,8 @@ func TestLockTimeoutThatEndsTheTransaction(t *testing.T) {
 	}
 }
 
-// F1: SQLite rolls the transaction back when a statement that writes is interrupted. A function that passes over the error
-// writes nothing without the fence, and the transaction fails.
+// F1: SQLite rolls the transaction back when a statement that writes is interrupted. A function that passes over the
+// error writes nothing without the fence, and the transaction fails.
 func TestInterruptThatEndsTheTransaction(t *testing.T) {
 	t.Parallel()
 	const change = "UPDATE orders SET state = 'MINE' WHERE id = ?"

@@ -145,8 +145,8 @@ func TestFormsOfATriggerThatFires(t *testing.T) {
 	}
 }
 
-// Characters that nobody sees, and those that turn the direction of the text, show as unknown ones on every page. What a
-// form sends back has them, so that its button acts on the item of its row.
+// Each page shows an invisible character, and one that turns the direction of the text, as an unknown one. A form sends
+// the character itself back, so that its button acts on the item of its row.
 func TestUnseenCharacters(t *testing.T) {
 	t.Parallel()
 	s := newOpenSite(t)

@@ -77,8 +77,9 @@ func (rs *Runs) SetPaused(ctx context.Context, runID string, paused bool, actor 
 	return err
 }
 
-// SetGraphPaused is SetPaused for all open runs of the graph of a run, in one transaction (R22), and returns the ids of
-// those that it has changed. A run that gets into the graph later is not paused. It returns the errors of CancelGraph.
+// SetGraphPaused is SetPaused for all open runs of the graph of a run, in one transaction (R22). It returns the ids
+// of the runs that it has changed. It does not pause a run that joins the graph later. It returns the errors of
+// CancelGraph.
 func (rs *Runs) SetGraphPaused(ctx context.Context, runID string, paused bool, actor string) ([]string, error) {
 	return rs.operate(ctx, pausing(paused), runID, true, actor)
 }

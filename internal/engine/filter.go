@@ -19,9 +19,9 @@ type filter struct {
 	executeNumber int
 }
 
-// class says why an item of a page is executed now, or why it is not. A page has its items in the order of the classes,
-// but those that have failed come first if the others fill the page and the page before it was cut. If the dealer is
-// Cursored, the items keep the order of the cursor, all in class fresh.
+// class says why an item of a page is executed now, or why it is not. A page has its items in the order of the classes.
+// If the other items fill the page, and the scheduler has cut the page before it, the retries come first. The items of
+// a Cursored dealer keep the order of the cursor, all in class fresh.
 type class int
 
 const (
