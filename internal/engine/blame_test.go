@@ -266,7 +266,7 @@ func TestNoDiscardWhileACommitIsUnderWay(t *testing.T) {
 func TestPausesOfDiscard(t *testing.T) {
 	for _, room := range []int{100, 5, 0} {
 		bubble(t, func(t *testing.T, w *world) {
-			w.most = &room
+			w.before = func() { w.SetMaxNotes(room) }
 			b, m := &bin{newRows(w, numbered("a", 20)...), errors.New("no room")}, newMemory()
 			for _, key := range b.open {
 				m.items[key] = engine.FailedItem{Key: key, Attempts: 3, LastError: "was broken", Dead: true}

@@ -35,10 +35,10 @@ func (d *dealer) Execute(ctx context.Context, items []string) error { return d.e
 // world runs a processor in a bubble and keeps a journal of events with their times.
 type world struct {
 	*engine.Processor
-	log   *logtest.Log
-	begin time.Time
-	most  *int   // how many notes about failed items the processor makes at most; nil means as many as usual
-	stop  func() // ends Run and waits for it
+	log    *logtest.Log
+	begin  time.Time
+	before func() // what start calls between the grants and Run; nil means nothing
+	stop   func() // ends Run and waits for it
 
 	mu      sync.Mutex
 	journal []string
@@ -62,10 +62,10 @@ func (w *world) start(t *testing.T, d processor.TaskDealer[string], env engine.E
 		t.Fatal(err)
 	}
 	w.Processor = p
-	if w.most != nil {
-		p.SetMaxNotes(*w.most)
-	}
 	w.grant(t, ids...)
+	if w.before != nil {
+		w.before()
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()

@@ -94,11 +94,13 @@ func TestRunEndsDuringSelect(t *testing.T) {
 	})
 }
 
-func TestGrantBeforeRun(t *testing.T) {
+func TestGrantDrainAndResumeBeforeRun(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
+		w.before = func() {
+			w.Drain("a")
+			w.Resume("a")
+		}
 		w.start(t, slow(w, "a"), engine.Env{}, settings(), "a")
-		w.Drain("a")
-		w.Resume("a")
 		w.expect(t, "0s [a1 a2]", "0s [a3 a4]", "0s [a5]")
 	})
 }
