@@ -26,6 +26,7 @@ var exercises = []exercise{
 	{"split", (*exertion).split},
 	{"pause", (*exertion).pause},
 	{"work", (*exertion).work},
+	{"flood", (*exertion).flood},
 	{"submit", (*exertion).submit},
 	{"deadline", (*exertion).deadline},
 	{"backfill", (*exertion).backfill},
@@ -511,23 +512,6 @@ func (e *exertion) pause() error {
 		return err
 	}
 	return e.soon("resumed", 2*beat+3*time.Second, func() (string, error) {
-		if e.w.callsOf(e.task) > before {
-			return "", nil
-		}
-		return "no call has begun", nil
-	})
-}
-
-// work adds items, which are executed at once.
-func (e *exertion) work() error {
-	if !e.always() {
-		return nil
-	}
-	before := e.w.callsOf(e.task)
-	if err := e.busy(); err != nil {
-		return err
-	}
-	return e.soon("begun", 4*time.Second, func() (string, error) {
 		if e.w.callsOf(e.task) > before {
 			return "", nil
 		}

@@ -54,6 +54,7 @@ import (
 //	reserved      a queue that is reserved for a server that is away goes to nobody (recorder_test.go)
 //	placed        the queues obey a rule that an operator has set at rest (place_test.go)
 //	soon          what is usual takes seconds, when nothing disturbs it (exercise_test.go)
+//	turn          a queue with items waits for its turn no longer than each of the others has two (exercise_work_test.go)
 //	prompt        a server that has requested a queue selects it at once when it gets the queue
 //	withdrawn     a change that was taken back leaves the queues as they were
 //	paused        nothing begins while a task is paused, in a new process either

@@ -80,6 +80,7 @@ type world struct {
 	calls    map[*call]bool
 	selected map[string]time.Time // the first select under each epoch, by task, queue and epoch
 	begun    map[string]int       // calls of each task, also the ended ones
+	turns    map[string]time.Time // when the last call began, by task and queue
 	tries    map[string]int
 	out      map[string]bool // tasks whose calls fail
 	hung     map[string]bool // tasks whose calls do not end
@@ -184,6 +185,7 @@ func (w *world) enter(ctx context.Context, p *process, t *task, b center.Batch, 
 		}
 	}
 	w.calls[c], w.begun[t.name] = true, w.begun[t.name]+1
+	w.turns[t.name+" "+b.Queue.ID] = time.Now()
 	w.paceLocked(c)
 	return c
 }
@@ -414,7 +416,7 @@ func newWorld(t *testing.T, h *history, rosterTemplate, dataTemplate string) *wo
 	t.Helper()
 	w := &world{
 		t: t, h: h, rng: rand.New(rand.NewPCG(h.seed, 2)), calls: map[*call]bool{},
-		begun: map[string]int{}, paced: map[string][]time.Time{}, selected: map[string]time.Time{}, tries: map[string]int{},
+		begun: map[string]int{}, turns: map[string]time.Time{}, paced: map[string][]time.Time{}, selected: map[string]time.Time{}, tries: map[string]int{},
 		out: map[string]bool{}, hung: map[string]bool{}, undone: map[string]bool{}, wanted: map[string]bool{},
 		forced: map[string]bool{},
 		began:  time.Now(),
