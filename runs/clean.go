@@ -50,6 +50,9 @@ func Clean(ctx context.Context, db *sqldb.DB, retention time.Duration) (deleted 
 // deleteRuns deletes the rows of runs and of their edges, and returns the number of rows. It leaves out a run that a
 // rerun has reopened since retention has read it, and one for which another run waits now. Whatever lets a run wait
 // locks the row of the upstream first: so the lock shows each edge that is older than it.
+//
+// The edges that lead to a run go with it if the run has met them: otherwise a rerun of the dependant would look for a
+// run that is gone. Other edges stay, because nothing else says that the dependant lacks the work of that run.
 func deleteRuns(ctx context.Context, db *sqldb.DB, ids []string) (deleted int, err error) {
 	err = db.Transact(ctx, db.Store, func(ctx context.Context, t sqldb.Tx) error {
 		if _, err := t.ExecIn(ctx, ids, `UPDATE schedule_run SET version = version + 1 WHERE run_id IN ({ids})`); err != nil {
@@ -60,13 +63,19 @@ func deleteRuns(ctx context.Context, db *sqldb.DB, ids []string) (deleted int, e
 		if err != nil {
 			return err
 		}
+		met, err := t.ExecIn(ctx, free, `DELETE FROM schedule_run_dep WHERE upstream_run_id IN ({ids})
+			AND (rule = '`+RuleFinished+`' OR EXISTS (SELECT 1 FROM schedule_run r
+				WHERE r.run_id = schedule_run_dep.upstream_run_id AND r.state = '`+Success+`'))`)
+		if err != nil {
+			return err
+		}
 		runs, err := t.ExecIn(ctx, free, `DELETE FROM schedule_run WHERE run_id IN ({ids})`)
 		if err != nil {
 			return err
 		}
 		deps, err := t.ExecIn(ctx, ids, `DELETE FROM schedule_run_dep WHERE run_id IN ({ids})
 			AND NOT EXISTS (SELECT 1 FROM schedule_run r WHERE r.run_id = schedule_run_dep.run_id)`)
-		deleted = runs + deps
+		deleted = met + runs + deps
 		return err
 	})
 	return deleted, err

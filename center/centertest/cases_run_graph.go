@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -174,15 +173,9 @@ func testRunGraph(t *testing.T, c *center.Center) {
 		g.succeed("b")
 		g.succeed("d")
 		g["a"].exec("UPDATE schedule_run SET finished_at = '2020-01-01 00:00:00.000000' WHERE finished_at IS NOT NULL")
-		old, b, waits := "00000000-0000-7000-8000-"+root[24:], g.of("b", root), g.of("c", root)
-		for _, table := range []string{"schedule_run", "schedule_run_queue", "schedule_run_dep"} { // Clean looks at the ids
-			g["a"].exec("UPDATE "+table+" SET run_id = '%s' WHERE run_id = '%s'", old, root)
-		}
-		g["a"].exec("UPDATE schedule_run_dep SET upstream_run_id = '%s' WHERE upstream_run_id = '%s'", old, root)
-		for range 5 {
-			_, err := ops.New(c).Clean(t.Context(), time.Hour)
-			g["a"].must(err)
-		}
+		b, waits := g.of("b", root), g.of("c", root)
+		old := g["a"].backdate(root)
+		g.clean(t)
 		list, _, err := rs.Graph(t.Context(), waits)
 		g["a"].must(err)
 		if got := idsOf(list); !slices.Contains(got, b) || slices.Contains(got, old) {
@@ -195,6 +188,33 @@ func testRunGraph(t *testing.T, c *center.Center) {
 		if _, err := rs.CancelGraph(t.Context(), old, "test"); !errors.Is(err, runs.ErrUnknownRun) {
 			t.Fatalf("cancel the graph of a deleted run: error %v, want ErrUnknownRun", err)
 		}
+	})
+	t.Run("R12 R11 a run is rerun after retention has deleted its upstreams", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b after a", "c after a?", "d after b")
+		root := g["a"].submit("k")
+		g.succeed("a")
+		g.fail("b", "no")
+		g.fail("c", "no")
+		b, wait := g.of("b", root), g.of("d", root)
+		g["a"].backdate(root)
+		g["b"].must(rs.Rerun(t.Context(), b, "test"))
+		g["b"].wantState(b, runs.Ready) // so that its upstream stays
+		g.clean(t)
+		g["a"].wantRunStates("SUCCESS")
+		g.fail("b", "no")
+		g.clean(t)
+		g["a"].wantRunStates()
+		for _, name := range []string{"b", "c"} {
+			g[name].must(rs.Rerun(t.Context(), g.of(name, root), "test"))
+		}
+		g.want(root, "b READY", "c READY", "d WAITING")
+		g.fail("b", "no")
+		g["b"].exec("UPDATE schedule_run SET acked_at = finished_at WHERE run_id = '%s'", b)
+		g["b"].backdate(b)
+		g.clean(t)
+		g["b"].wantRunStates()
+		g["d"].must(rs.Rerun(t.Context(), wait, "test"))
+		g["d"].wantState(wait, runs.DependentFailed) // nobody has done the work of b
 	})
 	t.Run("R22 a graph that is too large is shown in part and not changed", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a")

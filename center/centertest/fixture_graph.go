@@ -3,10 +3,12 @@ package centertest
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -77,6 +79,18 @@ func (g graph) fail(name, cause string) {
 	g[name].Helper()
 	g[name].tick()
 	g[name].failAll("A", cause, "0")
+}
+
+// clean lets retention delete what it may.
+func (g graph) clean(t *testing.T) {
+	t.Helper()
+	for _, r := range g {
+		for range 5 {
+			_, err := ops.New(r.c).Clean(t.Context(), time.Hour)
+			r.must(err)
+		}
+		return
+	}
 }
 
 // want checks the states of the runs that a root run led to: "a SUCCESS", "b WAITING".
