@@ -309,3 +309,22 @@ func TestPathsStayInside(t *testing.T) {
 		}
 	}
 }
+
+// The script fetches a page again by its address alone. That would show another error, or another form, in the place of
+// the answer to what a person has sent.
+func TestAnAnswerToAFormStays(t *testing.T) {
+	t.Parallel()
+	s := newOpenSite(t)
+	for _, test := range []struct {
+		r     *http.Request
+		stays bool
+	}{
+		{post("item-retry", confirmed(values("task", "settle", "key", "none"))), true},
+		{post("task-pause", confirmed(values("task", "none"))), true},
+		{request(http.MethodGet, "/task?task=none"), false},
+	} {
+		if got := s.do(test.r); got.code != http.StatusNotFound || strings.Contains(got.body, "data-still") != test.stays {
+			t.Errorf("%s %s: status %d, want a page that stays: %t: %s", test.r.Method, test.r.URL, got.code, test.stays, got.body)
+		}
+	}
+}

@@ -213,6 +213,9 @@ func (v *view) Notice() string {
 	return v.viewer.notices.of(v.Who(), number)
 }
 
+// Sent reports whether the page answers a form. It is not there at its address alone.
+func (v *view) Sent() bool { return v.request.Method == http.MethodPost }
+
 // HasRecords reports whether the page is there as JSON and CSV.
 func (v *view) HasRecords() bool { return v.Records != nil }
 

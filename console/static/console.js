@@ -66,7 +66,7 @@
   }
 
   async function tick() {
-    // A page with a form to fill in (data-still) stays as it is.
+    // A page with a form to fill in, or with the answer to one, stays as it is (data-still).
     if (!paused && !document.hidden && !document.querySelector('main [data-still]')) {
       try {
         await update();
