@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -43,6 +44,40 @@ type change struct {
 // formValue is a value that a form hands on.
 type formValue struct{ Name, Value string }
 
+// exactly returns a value that comes back as it is. A browser sends each end of a line as \r\n. So a value with such an
+// end is escaped as in an address, and its name ends with %.
+func exactly(name, value string) formValue {
+	if strings.ContainsAny(value, "\r\n") {
+		return formValue{name + "%", url.QueryEscape(value)}
+	}
+	return formValue{name, value}
+}
+
+// readForm reads the form of a request. The lines of what a person has typed end with \n.
+func readForm(r *http.Request) error {
+	if err := r.ParseForm(); err != nil {
+		return err
+	}
+	sent := url.Values{}
+	for name, values := range r.PostForm {
+		name, escaped := strings.CutSuffix(name, "%")
+		for _, value := range values {
+			var err error
+			if !escaped {
+				value = strings.ReplaceAll(value, "\r\n", "\n")
+			} else if value, err = url.QueryUnescape(value); err != nil {
+				return err
+			}
+			sent.Add(name, value)
+		}
+	}
+	r.PostForm, r.Form = sent, r.URL.Query()
+	for name, values := range sent {
+		r.Form[name] = slices.Concat(values, r.Form[name])
+	}
+	return nil
+}
+
 // formField is a field of a form.
 type formField struct {
 	Name, Label, Value, Help string
@@ -70,7 +105,7 @@ func (s *console) serveVerb(verb *verbs.Verb) http.Handler {
 			v.refuse(r.Context(), w, deny(w, err), err)
 			return
 		}
-		if err := r.ParseForm(); err != nil {
+		if err := readForm(r); err != nil {
 			v.refuse(r.Context(), w, formStatus(err), fmt.Errorf("read the form: %w", err))
 			return
 		}
@@ -219,7 +254,7 @@ func (c *change) has(name string) bool {
 // hide adds values that the form hands on.
 func (c *change) hide(name string, values ...string) {
 	for _, value := range values {
-		c.Hidden = append(c.Hidden, formValue{name, value})
+		c.Hidden = append(c.Hidden, exactly(name, value))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/racetest"
@@ -158,7 +159,7 @@ func TestFormsDoNotOverwriteOthers(t *testing.T) {
 	}
 }
 
-var fieldPattern = regexp.MustCompile(`<(?:input|textarea|select)[^>]* name="([a-z_-]+)"(?:[^>]* value="([^"]*)")?`)
+var fieldPattern = regexp.MustCompile(`<(?:input|textarea|select)[^>]* name="([a-z_-]+%?)"(?:[^>]* value="([^"]*)")?`)
 
 // formOf returns the fields of a page's form with their values.
 func (s *site) formOf(path string) url.Values {
@@ -326,5 +327,72 @@ func TestAnAnswerToAFormStays(t *testing.T) {
 		if got := s.do(test.r); got.code != http.StatusNotFound || strings.Contains(got.body, "data-still") != test.stays {
 			t.Errorf("%s %s: status %d, want a page that stays: %t: %s", test.r.Method, test.r.URL, got.code, test.stays, got.body)
 		}
+	}
+}
+
+// asABrowser returns what a browser sends of a form: it ends each line of a value with \r\n.
+func asABrowser(form url.Values) url.Values {
+	sent := url.Values{}
+	for name, values := range form {
+		for _, value := range values {
+			value = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(value)
+			sent.Add(name, strings.ReplaceAll(value, "\n", "\r\n"))
+		}
+	}
+	return sent
+}
+
+// A key with ends of lines comes back from each kind of form as it is.
+func TestLineEndsInKeys(t *testing.T) {
+	t.Parallel()
+	s := newOpenSite(t)
+	keys := []string{"a\nb", "c\r\nd", "e\rf", "%0a"}
+	fromPage := func(kind, key string) url.Values {
+		body := s.get("/items?task=settle&q=" + url.QueryEscape(key)).body
+		field := regexp.MustCompile(`type="` + kind + `"[^>]* name="(key%?)" value="([^"]*)"`).FindStringSubmatch(body)
+		if field == nil {
+			t.Fatalf("no %s with the key %q: %s", kind, key, body)
+		}
+		return values("task", "settle", field[1], unescape(field[2]))
+	}
+	for kind, formOf := range map[string]func(key string) url.Values{
+		"a form that asks":  func(key string) url.Values { return s.formOf("item-drop?task=settle&key=" + url.QueryEscape(key)) },
+		"a button of a row": func(key string) url.Values { return fromPage("hidden", key) },
+		"a chosen row":      func(key string) url.Values { return fromPage("checkbox", key) },
+	} {
+		for _, key := range keys {
+			s.must(failures.Of(s.center.Roster()).Save(t.Context(), "settle", []failures.Item{{Key: key, QueueID: "1", State: ops.ItemDead}}))
+			got := s.do(post("item-drop", asABrowser(confirmed(formOf(key)))))
+			if got.code != http.StatusSeeOther || s.item(key) != "" {
+				t.Errorf("%s: drop the item %q: status %d, the item is %q", kind, key, got.code, s.item(key))
+			}
+		}
+	}
+}
+
+// The form of a text with several lines has all of them, and does not change it by itself.
+func TestLineEndsInSettings(t *testing.T) {
+	t.Parallel()
+	s := newOpenSite(t)
+	const lines = "line 1\nline 2"
+	s.define("lines", center.Settings{Queues: 1, TaskParameter: lines})
+	const field = "<textarea name=\"task_parameter\" rows=\"3\">\n" + lines + "</textarea>"
+	if got := s.get("/task-set?task=lines"); !strings.Contains(got.body, field) { // HTML drops the first end of a line
+		t.Errorf("the form lacks %q: %s", field, got.body)
+	}
+	form := s.formOf("task-set?task=lines")
+	form.Set("task_parameter", lines)
+	form.Set("fetch_number", "77")
+	page := s.do(post("task-set", asABrowser(form)))
+	if strings.Contains(page.body, "<code>task_parameter</code>") {
+		t.Errorf("the form would change the parameter: %s", page.body)
+	}
+	if got := s.do(post("task-set", asABrowser(confirmed(s.formIn(page))))); got.code != http.StatusSeeOther {
+		t.Errorf("status %d: %s", got.code, got.body)
+	}
+	got, err := ops.New(s.center).Tasks().Settings(t.Context(), "lines")
+	s.must(err)
+	if got.TaskParameter != lines || got.FetchNumber != 77 {
+		t.Errorf("task_parameter is %q, fetch_number %d", got.TaskParameter, got.FetchNumber)
 	}
 }

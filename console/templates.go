@@ -36,7 +36,7 @@ var functions = template.FuncMap{
 	"num":    number, "age": human.Age, "when": when, "plural": plural, "add": func(a, b int) int { return a + b },
 	"act": newAct, "link": link, "itemID": itemID, "shortName": shortName, "rate": rateText, "lower": strings.ToLower,
 	"until": until, "runMark": runMark, "runName": nameOfRun, "took": took, "progress": progress, "eventMark": eventMark,
-	"triggerMark": triggerMark, "name": escape.Name,
+	"triggerMark": triggerMark, "name": escape.Name, "exactly": exactly,
 }
 
 // act is a button that makes a change at once, or asks first.
@@ -49,7 +49,7 @@ type act struct {
 func newAct(action, text string, pairs ...string) act {
 	a := act{Action: action, Text: text}
 	for i := 0; i+1 < len(pairs); i += 2 {
-		a.Values = append(a.Values, formValue{pairs[i], pairs[i+1]})
+		a.Values = append(a.Values, exactly(pairs[i], pairs[i+1]))
 	}
 	return a
 }
