@@ -396,3 +396,28 @@ func TestLineEndsInSettings(t *testing.T) {
 		t.Errorf("task_parameter is %q, fetch_number %d", got.TaskParameter, got.FetchNumber)
 	}
 }
+
+// What a list of failed items offers to do to a kind of error is about the items that the list shows.
+func TestKindsOfErrorsWithinAFilter(t *testing.T) {
+	t.Parallel()
+	s := newOpenSite(t)
+	closed := func(key, queue, state string) failures.Item {
+		return failures.Item{Key: key, QueueID: queue, State: state, LastError: "account " + key + " is closed", RetryIn: time.Hour}
+	}
+	s.must(failures.Of(s.center.Roster()).Save(t.Context(), "regions", []failures.Item{
+		closed("1", "north", ops.ItemDead), closed("2", "north", ops.ItemRetry), closed("3", "south", ops.ItemDead), closed("41", "north", ops.ItemDead),
+	}))
+	body := s.get("/items?task=regions&queue=north&state=dead&q=1").body
+	action := regexp.MustCompile(`<a href="(item-drop[^"]*error=[^"]*)">Drop</a>`).FindStringSubmatch(body)
+	if action == nil {
+		t.Fatalf("no button to drop a kind of error: %s", body)
+	}
+	if got := s.do(post("item-drop", confirmed(s.formOf(unescape(action[1]))))); got.code != http.StatusSeeOther {
+		t.Fatalf("status %d: %s", got.code, got.body)
+	}
+	left, err := failures.Of(s.center.Roster()).Find(t.Context(), "regions", []string{"1", "2", "3", "41"})
+	s.must(err)
+	if len(left) != 2 || left[0].Key == left[1].Key || strings.Contains(left[0].Key+left[1].Key, "1") {
+		t.Errorf("left are %+v, want the items 2 and 3, which the list did not show", left)
+	}
+}

@@ -31,8 +31,11 @@ func (p itemsPage) States() []string {
 }
 
 // All returns the address of an action for all items that match.
-func (p itemsPage) All(action string) template.URL {
-	return link(action, "task", p.Task, "all", "true", "queue", p.Queue, "state", p.State, "match", p.Query)
+func (p itemsPage) All(action string) template.URL { return p.OfKind(action, p.Task, "") }
+
+// OfKind returns the address of an action for all items of a task type that match and have a kind of error, or any.
+func (p itemsPage) OfKind(action, task, kind string) template.URL {
+	return link(action, "task", task, "all", "true", "queue", p.Queue, "state", p.State, "match", p.Query, "error", kind)
 }
 
 // itemID returns an id for an item in a page. Keys may have any characters.
@@ -46,11 +49,6 @@ type itemGroup struct {
 	Kind, Task  string
 	Dead, Retry int
 	Example     ops.ItemRecord
-}
-
-// Address returns the address of an action for all items of the group.
-func (g itemGroup) Address(action string) template.URL {
-	return link(action, "task", g.Task, "all", "true", "error", g.Kind)
 }
 
 // maxItems is how many failed items a page reads.
