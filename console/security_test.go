@@ -179,6 +179,20 @@ func TestUnseenCharacters(t *testing.T) {
 // sentBack finds the values of hidden fields and of fields that a person fills in.
 var sentBack = regexp.MustCompile(` value="[^"]*"|<textarea[^>]*>[^<]*`)
 
+// Keys that look alike are told apart in each list of failed items.
+func TestKeysThatLookAlike(t *testing.T) {
+	t.Parallel()
+	s := newOpenSite(t)
+	s.must(failures.Of(s.center.Roster()).Save(t.Context(), "settle", []failures.Item{
+		{Key: "f", QueueID: "3", State: ops.ItemDead}, {Key: "f ", QueueID: "3", State: ops.ItemDead},
+	}))
+	for _, page := range []string{"/items?task=settle", "/queue?task=settle&queue=3"} {
+		if got := s.get(page); !strings.Contains(got.body, `class="id">f<`) || !strings.Contains(got.body, `class="id">&#34;f &#34;<`) {
+			t.Errorf("%s does not tell the keys apart: %s", page, got.body)
+		}
+	}
+}
+
 // Over TLS browsers are told to stay with it. Nothing of the roster is kept in a browser's cache.
 func TestHeadersOfTransport(t *testing.T) {
 	t.Parallel()
