@@ -118,7 +118,8 @@ func (c *change) askFor(ctx context.Context, v *viewer, call *verbs.Call, versio
 		default:
 			f := formField{
 				Name: a.Name, Label: labelOf(a), Value: strings.Join(values, ", "), Help: a.Help, Choices: a.Choices,
-				Long: a.Long || strings.Contains(strings.Join(values, ""), "\n"), Required: a.Required(), Fixed: a.Ask && a.Required() && version != "" && version != "0",
+				Long: a.Long || strings.Contains(strings.Join(values, ""), "\n"), Required: a.Required(),
+				Fixed: a.Ask && a.Required() && version != "" && version != "0",
 			}
 			if a.Key != "" {
 				f.Placeholder = a.Default
