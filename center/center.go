@@ -214,11 +214,7 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 
 func (c *Center) open(ctx context.Context) error {
 	g := guard{c}
-	reach := g.await
-	if c.options.FailUnreachable {
-		reach = g.server
-	}
-	if err := reach(ctx); err != nil {
+	if err := g.reach(ctx, g.server); err != nil {
 		return fmt.Errorf("open %s: %w", c.db.Database.Address, sqldb.OneLine(err))
 	}
 	if c.options.BeforeTables != nil {
@@ -226,7 +222,7 @@ func (c *Center) open(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := g.tables(ctx); err != nil {
+	if err := g.reach(ctx, g.tables); err != nil {
 		return fmt.Errorf("open %s: %w", c.db.Database.Address, sqldb.OneLine(err))
 	}
 	return nil

@@ -38,10 +38,10 @@ const (
 )
 
 // server connects, and chooses the dialect. It returns an error for a server that cannot hold a roster.
-func (g guard) server(open context.Context) error {
-	ctx, cancel := context.WithTimeout(open, serverTimeout)
+func (g guard) server(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
-	return g.markUnreachable(open, probe(ctx, g.db))
+	return probe(ctx, g.db)
 }
 
 // probe connects to a database, and chooses its dialect.
@@ -108,15 +108,16 @@ const (
 	reachLogPause = time.Minute            // between two lines of the log that say the same
 )
 
-// await waits for the server until it answers. A fleet that starts before its database, or while it fails over,
-// then waits for it as it does at any later time, instead of depending on a supervisor that goes on restarting it.
-func (g guard) await(ctx context.Context) error {
+// reach takes a step of Open, again and again until the server lets it. A fleet that starts before its database, or while
+// it fails over, then waits for it as it does at any later time, instead of depending on a supervisor that goes on
+// restarting it.
+func (g guard) reach(ctx context.Context, step func(context.Context) error) error {
 	pause := backoff.NewExponentialBackOff() // with jitter, because all processes of a fleet wait
 	pause.InitialInterval, pause.MaxInterval = reachPause, reachMaxPause
 	var logged time.Time
 	for {
-		err := g.server(ctx)
-		if !errors.Is(err, ErrUnreachable) {
+		err := g.markUnreachable(ctx, step(ctx))
+		if g.options.FailUnreachable || !errors.Is(err, ErrUnreachable) {
 			return err
 		}
 		if time.Since(logged) >= reachLogPause {

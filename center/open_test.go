@@ -244,25 +244,50 @@ func TestOpenWaits(t *testing.T) {
 		waits := make(chan struct{}, 1)
 		log := slog.New(slog.NewTextHandler(notifier{waits}, nil))
 		opened := make(chan error, 1)
-		open := func() {
-			c, err := center.Open(ctx, anydb.URL(through), center.Options{Logger: log})
+		open := func(o center.Options) {
+			o.Logger = log
+			c, err := center.Open(ctx, anydb.URL(through), o)
 			if err == nil {
 				err = c.Close()
 			}
 			opened <- err
 		}
-		go open()
+		go open(center.Options{})
 		<-waits
 		cancel()
 		if err := <-opened; !errors.Is(err, context.Canceled) {
 			t.Errorf("after its context is done: %v, want context.Canceled", err)
 		}
 		ctx = t.Context()
-		go open()
+		go open(center.Options{})
 		<-waits
 		proxy.Refuse(false)
 		if err := <-opened; err != nil {
 			t.Errorf("when the database is back: %v", err)
+		}
+		lost := func(context.Context, *center.Center) error { // between the first answer and the look for the tables
+			select {
+			case <-waits: // a line of the log from before
+			default:
+			}
+			proxy.Refuse(true)
+			proxy.Cut()
+			return nil
+		}
+		open(center.Options{FailUnreachable: true, BeforeTables: lost})
+		if err := <-opened; !errors.Is(err, center.ErrUnreachable) {
+			t.Errorf("lost after it has answered, without waiting: %v, want ErrUnreachable", err)
+		}
+		proxy.Refuse(false)
+		go open(center.Options{BeforeTables: lost})
+		select {
+		case <-waits:
+		case err := <-opened:
+			t.Fatalf("lost after it has answered: %v, want that Open waits", err)
+		}
+		proxy.Refuse(false)
+		if err := <-opened; err != nil {
+			t.Errorf("when the database is back, lost after it has answered: %v", err)
 		}
 	})
 }
