@@ -50,11 +50,15 @@ func (e *exertion) longest() time.Duration {
 // that one executor needs for them, and a bit more. No queue waits for its turn while it has items and others are
 // executed.
 func (e *exertion) executed(n int, fate string, more time.Duration) error {
+	missing, err := e.missing(e.task)
+	if err != nil || len(missing) > 0 { // some of the items have no queue
+		return err
+	}
 	before := e.w.callsOf(e.task)
 	if err := e.w.addItems([]string{e.task.name, strconv.Itoa(n), fate}); err != nil {
 		return err
 	}
-	err := e.soon("begun", 4*time.Second, func() (string, error) {
+	err = e.soon("begun", 4*time.Second, func() (string, error) {
 		if e.w.callsOf(e.task) > before {
 			return "", nil
 		}
