@@ -122,7 +122,8 @@ func (q *Queues) plan(ctx context.Context, taskType string, s Scenario) (p Previ
 	for i := range s.Add {
 		in.servers = append(in.servers, roster.ServerRow{
 			UUID: fmt.Sprintf("new-%d", i+1), Host: fmt.Sprintf("new-%d", i+1), State: StateStandby, Weight: 1,
-			Registered: in.now.Add(time.Duration(i) * time.Second), Heartbeat: in.now, JudgeDeadInterval: time.Minute,
+			Registered: in.now.Add(time.Duration(i) * time.Second), New: true, Heartbeat: in.now,
+			JudgeDeadInterval: time.Minute,
 		})
 	}
 	return in.plan(), nil
