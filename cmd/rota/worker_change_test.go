@@ -41,6 +41,12 @@ web1:1:00000001 \(settle\): would be paused; its 4 queues go to 1 other worker a
 		s.wantOutput("worker resume web1:1", `^web1:1:00000003 \(regions\): resumed; it may own queues again\nweb1:1:00000001 `)
 		want("resume of a process", map[string]string{web1: ops.StateStandby, regions: ops.StateStandby})
 
+		s.run("queue pin settle 0 host=web1")
+		s.wantOutput("worker pause web1:1 --dry-run", `\(settle\): would be paused; 3 of its 4 queues go to 1 other worker as it finishes what it has in flight; `+
+			`no other worker can take the rest now: they wait for one\n$`)
+		s.wantOutput("worker drain web1:1 --force --dry-run", `\(settle\): would be drained; 3 of its 4 queues go to 1 other worker at once; `+
+			`the rest has no owner until another worker can take over\n$`)
+		s.run("queue unpin settle 0")
 		s.wantOutput("worker drain web1 --dry-run", `\(regions\): would be drained; no other worker can take its 2 queues now: it works on until one can\n`)
 		s.wantOutput("worker drain web1 --dry-run --force", `\(regions\): would be drained; its 2 queues have no owner until another worker can take over\n`)
 		s.wantOutput("worker pause web1 --dry-run", `\(regions\): would be paused; no other worker can take its 2 queues now: they wait for one\n`)

@@ -23,7 +23,7 @@ type ServerChange struct {
 	TaskType     string `json:"task_type"`
 	OwnSign      string `json:"own_sign"`
 	Queues       int64  `json:"queues"`        // that it owned
-	OtherServers int    `json:"other_servers"` // that can take them
+	OtherServers int    `json:"other_servers"` // that get some of them
 }
 
 // PauseServers stops servers: they hand their queues over.
@@ -113,6 +113,7 @@ func (a DrainServers) Prepare(ctx context.Context, c *ops.Client) (*Change, erro
 	}
 	if a.Force {
 		v.effect = future.loseAll
+		v.scenario = func(uuids []string) ops.Scenario { return ops.Scenario{Remove: uuids} }
 		v.do = func(ctx context.Context, uuid, actor string) error { return a.force(ctx, c, uuid, actor) }
 	}
 	change, err := v.prepare(ctx, c, a.Servers)
@@ -211,7 +212,7 @@ type serverVerb struct {
 
 // prepare returns the change of the servers with the names, each once.
 func (v serverVerb) prepare(ctx context.Context, c *ops.Client, names []string) (*Change, error) {
-	servers, futures, err := readServers(ctx, c, names)
+	servers, err := readServers(ctx, c, names)
 	if err != nil {
 		return nil, err
 	}
@@ -219,20 +220,28 @@ func (v serverVerb) prepare(ctx context.Context, c *ops.Client, names []string) 
 		Title: v.Button() + " " + nameServers(servers), Says: []string{v.Effect}, Scenarios: map[string]ops.Scenario{},
 	}
 	uuids := map[string][]string{}
-	for _, f := range futures {
-		s := f.ServerRecord
+	for _, s := range servers {
 		if uuids[s.TaskType] == nil {
 			change.TaskTypes = append(change.TaskTypes, s.TaskType)
 		}
 		uuids[s.TaskType] = append(uuids[s.TaskType], s.UUID)
+	}
+	moves := map[string][]ops.Move{}
+	for taskType, list := range uuids {
+		change.Scenarios[taskType] = v.scenario(list)
+		preview, err := c.Queues().Plan(ctx, taskType, change.Scenarios[taskType])
+		if err != nil {
+			return nil, err
+		}
+		moves[taskType] = preview.Moves
+	}
+	for _, s := range servers {
+		f := newFuture(s, moves[s.TaskType])
 		change.Objects = append(change.Objects, Object{
 			ID: s.UUID, Name: fmt.Sprintf("%s (%s)", s.UUID, s.TaskType), Past: v.past, Effect: v.effect(f),
 			Record: ServerChange{s.UUID, s.TaskType, s.OwnSign, s.Queues, f.others},
 			do:     done(func(ctx context.Context, actor string) error { return v.do(ctx, s.UUID, actor) }),
 		})
-	}
-	for taskType, list := range uuids {
-		change.Scenarios[taskType] = v.scenario(list)
 	}
 	return change, nil
 }
@@ -240,26 +249,33 @@ func (v serverVerb) prepare(ctx context.Context, c *ops.Client, names []string) 
 // future is a server that is about to change.
 type future struct {
 	ops.ServerRecord
-	others int // number of other servers that can take its queues
+	going  int64 // number of its queues that other servers get
+	others int   // number of these servers
+}
+
+func newFuture(s ops.ServerRecord, moves []ops.Move) future {
+	f, others := future{ServerRecord: s}, map[string]bool{}
+	for _, m := range moves {
+		if m.CurServer != nil && *m.CurServer == s.UUID && m.NextServer != nil {
+			f.going++
+			others[*m.NextServer] = true
+		}
+	}
+	f.others = len(others)
+	return f
 }
 
 // readServers returns the servers with the names, each once, in the order of the list. A name is a uuid, a process or a
-// host. The servers that change together take no queues of each other.
-func readServers(
-	ctx context.Context, c *ops.Client, names []string,
-) (servers []ops.ServerRecord, futures []future, err error) {
+// host.
+func readServers(ctx context.Context, c *ops.Client, names []string) (servers []ops.ServerRecord, err error) {
 	if len(names) == 0 {
-		return nil, nil, missing("the worker")
-	}
-	all, err := c.Servers().List(ctx, ops.ServerFilter{})
-	if err != nil {
-		return nil, nil, err
+		return nil, missing("the worker")
 	}
 	chosen := map[string]bool{}
 	for _, name := range names {
 		matches, err := c.Servers().Matching(ctx, name)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		for _, s := range matches {
 			if !chosen[s.UUID] {
@@ -267,16 +283,7 @@ func readServers(
 			}
 		}
 	}
-	for _, s := range servers {
-		f := future{ServerRecord: s}
-		for _, other := range all {
-			if other.TaskType == s.TaskType && other.Eligible() && !chosen[other.UUID] {
-				f.others++
-			}
-		}
-		futures = append(futures, f)
-	}
-	return servers, futures, nil
+	return servers, nil
 }
 
 // nameServers names a server, their process, their host, or their number.
@@ -299,39 +306,47 @@ func nameServers(servers []ops.ServerRecord) string {
 	return human.Count(len(servers), "worker", "workers")
 }
 
-// handOver says where the queues go that a server hands over in order. otherwise says what happens while no other
-// server can take them.
+// handOver says where the queues go that a server hands over in order. otherwise says what happens to those that no
+// other server can take.
 func (f future) handOver(otherwise string) string {
 	switch {
 	case f.Queues == 0:
 		return "it owns no queues, and gets none until it is resumed"
-	case f.others == 0:
+	case f.going == 0:
 		return fmt.Sprintf("no other worker can take its %s now: %s", human.Count(f.Queues, "queue", "queues"), otherwise)
 	}
-	return "its " + f.goes() + " as it finishes what it has in flight"
+	text := f.goes() + " as it finishes what it has in flight"
+	if f.going < f.Queues {
+		text += "; no other worker can take the rest now: " + otherwise
+	}
+	return text
 }
 
-// goes says that the queues go to the other servers.
+// goes says that queues go to other servers.
 func (f future) goes() string {
 	to := "other workers"
 	if f.others == 1 {
 		to = "1 other worker"
-	} else if f.Queues == 1 {
-		to = "another worker"
 	}
-	return human.Count(f.Queues, "queue goes", "queues go") + " to " + to
+	queues := "its " + human.Count(f.going, "queue goes", "queues go")
+	if f.going < f.Queues {
+		queues = fmt.Sprintf("%d of %s", f.going, "its "+human.Count(f.Queues, "queue goes", "queues go"))
+	}
+	return queues + " to " + to
 }
 
 // loseAll says where the queues go that are taken from a server by force.
 func (f future) loseAll() string {
+	const unowned = "no owner until another worker can take over"
 	switch {
 	case f.Queues == 0:
 		return f.handOver("")
-	case f.others == 0:
-		return fmt.Sprintf("its %s no owner until another worker can take over",
-			human.Count(f.Queues, "queue has", "queues have"))
+	case f.going == 0:
+		return fmt.Sprintf("its %s %s", human.Count(f.Queues, "queue has", "queues have"), unowned)
+	case f.going < f.Queues:
+		return f.goes() + " at once; the rest has " + unowned
 	}
-	return "its " + f.goes() + " at once"
+	return f.goes() + " at once"
 }
 
 func (f future) weigh(weight int) string {
