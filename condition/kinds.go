@@ -163,7 +163,7 @@ var (
 		"no worker has the labels of require",
 		"start a worker with the labels: rota worker --labels; or change the rule: rota task set {task} require=LABELS")
 	PinUnmet = kind("PIN_UNMET", "pins", Problem, Silent,
-		"no worker has the labels of a pin, and the owner keeps the queue",
+		"no worker that has the labels of a pin may take the queue, and its owner keeps it",
 		"start a worker with the labels, or: rota queue unpin {task} QUEUE")
 	LastError = kind("LAST_ERROR", "errors", Note, Silent,
 		"a call of the dealer has failed", "")

@@ -82,30 +82,47 @@ func (d queueCheck) audited(ctx context.Context, r rosterRows) (map[string]bool,
 	return ids, err
 }
 
-// misplaced reports pinned queues that stay with an owner that lacks a label, because no server that has it may own
-// queues (P14).
-func (d queueCheck) misplaced(r rosterRows) {
-	servers := make(map[string]plan.Server, len(r.servers))
-	for _, s := range r.servers {
-		servers[s.UUID] = planServer(s)
-	}
-	met := map[string]bool{} // by pin: a server may own its queues. Thousands of queues may have one pin
-	misplaced := r.eachQueue(func(q ops.QueueRecord) string {
-		if q.Pin == "" || q.CurServer == nil {
-			return ""
-		}
+// misplaced reports pinned queues that stay with an owner that lacks a label, because no server that has it may take
+// them (P7, P14).
+func (d queueCheck) misplaced(ctx context.Context, r rosterRows) error {
+	stay, err := d.staying(ctx, r, func(q ops.QueueRecord, owner ops.ServerRecord) bool {
 		pin, _ := plan.ParseSelector(q.Pin) // no server has the labels of a pin that cannot be read
-		if _, known := met[q.Pin]; !known {
-			met[q.Pin] = r.mayOwn(pin)
-		}
-		owner, registered := servers[*q.CurServer]
-		if !registered || met[q.Pin] || pin.Matches(owner) {
-			return ""
-		}
-		return fmt.Sprintf("%s (%s)", escape.Name(q.QueueID), q.Pin)
+		return !pin.Matches(planServer(owner))
 	})
-	d.list(condition.PinUnmet, "no worker that may own queues has the labels of pinned queues, and their owners keep them",
-		misplaced)
+	list := make([]string, len(stay))
+	for i, q := range stay {
+		list[i] = fmt.Sprintf("%s (%s)", escape.Name(q.QueueID), q.Pin)
+	}
+	d.list(condition.PinUnmet, "no worker that has the labels of pinned queues may take them, and their owners keep them",
+		list)
+	return err
+}
+
+// staying returns the queues, selected with their owners, that a plan leaves with these.
+func (d queueCheck) staying(ctx context.Context, r rosterRows,
+	selects func(q ops.QueueRecord, owner ops.ServerRecord) bool,
+) ([]ops.QueueRecord, error) {
+	servers := make(map[string]ops.ServerRecord, len(r.servers))
+	for _, s := range r.servers {
+		servers[s.UUID] = s
+	}
+	var queues []ops.QueueRecord
+	for _, q := range r.queues {
+		if q.CurServer != nil {
+			if owner, registered := servers[*q.CurServer]; registered && selects(q, owner) {
+				queues = append(queues, q)
+			}
+		}
+	}
+	if len(queues) == 0 {
+		return nil, nil
+	}
+	p, err := d.c.Queues().Plan(ctx, d.task, ops.Scenario{})
+	moves := make(map[string]bool, len(p.Moves))
+	for _, m := range p.Moves {
+		moves[m.QueueID] = true
+	}
+	return slices.DeleteFunc(queues, func(q ops.QueueRecord) bool { return moves[q.QueueID] }), err
 }
 
 // hungQueues returns the queues without an owner whose calls hang, with the servers on which the calls hang.

@@ -103,7 +103,9 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	if err := queues.ownerless(ctx, r); err != nil {
 		return err
 	}
-	queues.misplaced(r)
+	if err := queues.misplaced(ctx, r); err != nil {
+		return err
+	}
 	queues.pendingHandovers(r)
 	servers.withoutCalls(r)
 	servers.planners(r)
