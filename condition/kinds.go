@@ -135,7 +135,7 @@ var (
 		"no worker has ever served a task type",
 		"start a worker: your program, or rota worker -c rota.yaml")
 	NoEligible = kind("NO_ELIGIBLE", "workers", Problem, Silent,
-		"no worker may take queues",
+		"no worker may take queues, or those of a paused one",
 		"start a worker, or resume one: rota worker list {task}")
 	ServerPaused = kind("SERVER_PAUSED", "workers", Note, Silent,
 		"a worker is paused", "")

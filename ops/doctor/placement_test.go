@@ -10,6 +10,7 @@ import (
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // servedWithin returns a task type of four queues whose settings let web1 own two of them at least, and its workers:
@@ -60,5 +61,28 @@ func TestDiagnoseReportsPinsThatNobodyMeets(t *testing.T) {
 				rebalance()
 			}
 		})
+	}
+}
+
+// Nobody works the queues of a paused worker that no other one may take.
+func TestDiagnoseReportsQueuesOfPausedWorkers(t *testing.T) {
+	t.Parallel()
+	c, rebalance := servedWithin(t, center.Settings{MaxQueuesPerServer: 2})
+	must(t, c.Roster().Operator("test").PauseServer(t.Context(), centertest.Web1, true))
+	const want = "PROBLEM web1:1 is paused and keeps queues that no other worker may take, so that nobody works them: 0, 2"
+	if got := findingsOf(t, c, "workers"); !slices.Contains(got, want) {
+		t.Errorf("findings %q, want %q", got, want)
+	}
+	s, err := ops.New(c).Tasks().Settings(t.Context(), "settle")
+	must(t, err)
+	s.MaxQueuesPerServer = 0
+	d, err := ops.New(c).Tasks().Compare(t.Context(), "settle", s)
+	must(t, err)
+	must(t, ops.New(c).Tasks().Apply(t.Context(), d, "test"))
+	for range 2 { // web2 is about to request them, and has requested them
+		if got := findingsOf(t, c, "workers"); slices.Contains(got, want) {
+			t.Errorf("findings %q", got)
+		}
+		rebalance()
 	}
 }

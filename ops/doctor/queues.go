@@ -98,6 +98,29 @@ func (d queueCheck) misplaced(ctx context.Context, r rosterRows) error {
 	return err
 }
 
+// halted reports queues that stay with a paused owner, which works nothing, because no other server may take them (P7).
+// If no server is eligible, availability reports it. A queue that waits for a change is to have no owner.
+func (d queueCheck) halted(ctx context.Context, r rosterRows) error {
+	if !r.eligible() || r.task.RequestedTotal != nil {
+		return nil
+	}
+	stay, err := d.staying(ctx, r, func(q ops.QueueRecord, owner ops.ServerRecord) bool {
+		return owner.State == ops.StatePaused && !owner.Overdue && !q.Removing && q.Resizing == nil
+	})
+	byOwner := map[string][]string{}
+	for _, q := range stay {
+		byOwner[*q.CurServer] = append(byOwner[*q.CurServer], escape.Name(q.QueueID))
+	}
+	for _, s := range r.servers {
+		if list := byOwner[s.UUID]; len(list) > 0 {
+			d.advise(condition.NoEligible, "rota worker resume "+d.commandName(s)+", or let another worker have them",
+				"%s is paused and keeps queues that no other worker may take, so that nobody works them: %s",
+				ops.ServerName(s.UUID), human.First(list, 5)).Server = s.UUID
+		}
+	}
+	return err
+}
+
 // staying returns the queues, selected with their owners, that a plan leaves with these.
 func (d queueCheck) staying(ctx context.Context, r rosterRows,
 	selects func(q ops.QueueRecord, owner ops.ServerRecord) bool,

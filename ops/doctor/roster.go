@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -103,7 +104,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	if err := queues.ownerless(ctx, r); err != nil {
 		return err
 	}
-	if err := queues.misplaced(ctx, r); err != nil {
+	if err := errors.Join(queues.misplaced(ctx, r), queues.halted(ctx, r)); err != nil {
 		return err
 	}
 	queues.pendingHandovers(r)
