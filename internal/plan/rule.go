@@ -123,6 +123,9 @@ func (p *planning) waitsFor(q *Queue) Waiting {
 	return Waiting{rule, p.limits.value(rule, q.Pin)}
 }
 
+// WaitsForHung is the Text of a Waiting whose Rule is Hung.
+const WaitsForHung = "calls of former sessions hang"
+
 // value returns a rule for which a queue may wait, with the values of the settings that it stands for. It is "" for the
 // other rules.
 func (l Limits) value(rule Rule, pin Selector) string {
@@ -130,7 +133,7 @@ func (l Limits) value(rule Rule, pin Selector) string {
 	case Ineligible:
 		return "no worker may own queues"
 	case Hung:
-		return "calls of former sessions hang"
+		return WaitsForHung
 	case Standby:
 		list := l.ofServers()
 		if !pin.all() {

@@ -86,3 +86,24 @@ func TestDiagnoseReportsQueuesOfPausedWorkers(t *testing.T) {
 		rebalance()
 	}
 }
+
+// A call that hangs is no reason for a queue to wait if its worker must not have the queue anyway.
+func TestDiagnoseReportsTheRuleBeforeHungCalls(t *testing.T) {
+	t.Parallel()
+	c := centertest.Open(t, testdb.URL(t, testdb.SQLite), center.Options{})
+	centertest.Define(t, c, "settle", center.Settings{Queues: 2})
+	must(t, c.Roster().Operator("test").PinQueue(t.Context(), "settle", "0", "zone=b"))
+	_, err := c.Roster().Register(t.Context(), roster.ServerInfo{
+		UUID: centertest.Web1, TaskType: "settle", Host: "web1", PID: 1, JudgeDeadInterval: time.Hour, HungQueues: []string{"0", "1"},
+	})
+	must(t, err)
+	_, err = c.Roster().Planner("settle", centertest.Web1).Rebalance(t.Context(), roster.RebalanceOptions{})
+	must(t, err)
+	want := []string{
+		"PROBLEM queues without an owner, because calls of former sessions still hang: 1 on web1:1",
+		"PROBLEM queues without an owner (pin: zone=b): 0",
+	}
+	if got := findingsOf(t, c, "queues"); !slices.Equal(got, want) {
+		t.Errorf("findings %q, want %q", got, want)
+	}
+}
