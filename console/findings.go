@@ -35,20 +35,23 @@ func (f found) Bad() bool { return f.Status == condition.Problem }
 // when they last.
 type firstSeen struct {
 	mu    sync.Mutex
-	began bool
+	last  time.Time // the last checks; zero: there were none
 	since map[string]time.Time
 }
 
+// seldom is how far apart checks are that do not tell since when a finding lasts. Nobody may have looked in between.
+const seldom = 2 * time.Minute
+
 func newFirstSeen() *firstSeen { return &firstSeen{since: map[string]time.Time{}} }
 
-// date adds the times to findings. Findings of the first call have none: they may be old.
+// date adds the times to findings. A new finding has none if the checks before are long ago: it may be old.
 func (s *firstSeen) date(findings []condition.Condition, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	since := make(map[string]time.Time, len(findings))
 	for i, f := range findings {
 		at, known := s.since[f.Key()]
-		if !known && s.began {
+		if !known && now.Sub(s.last) < seldom {
 			at = now
 		}
 		since[f.Key()] = at
@@ -56,7 +59,7 @@ func (s *firstSeen) date(findings []condition.Condition, now time.Time) {
 			findings[i].Since = at
 		}
 	}
-	s.since, s.began = since, true
+	s.since, s.last = since, now
 }
 
 // verbOf returns the verb of a hint that is a command and nothing else; nil for another hint.
