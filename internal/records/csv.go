@@ -98,9 +98,10 @@ func cellOf(v reflect.Value) string {
 		return value.Format(time.RFC3339Nano)
 	case []string:
 		return safeCell(strings.Join(value, " "))
-	case map[string]string:
-		doc, err := json.Marshal(value)
-		if err != nil || value == nil {
+	}
+	if v.Kind() == reflect.Map {
+		doc, err := json.Marshal(v.Interface())
+		if err != nil || v.IsNil() {
 			return ""
 		}
 		return safeCell(string(doc))
