@@ -56,12 +56,12 @@ without an owner. RETRY and DEAD count failed items.`,
 			return cli.Result{}, err
 		}
 		judged = doctor.Judge(ctx, c, "", judged, doctor.JudgeEvery)
-		return TasksResult(judged, tasks), nil
+		return TasksResult(c.OwnSign(), judged, tasks), nil
 	})
 }
 
-// TasksResult is task types with what is wrong with them.
-func TasksResult(j doctor.Judgement, tasks []ops.TaskRecord) cli.Result {
+// TasksResult is task types of an environment with what is wrong with them.
+func TasksResult(ownSign string, j doctor.Judgement, tasks []ops.TaskRecord) cli.Result {
 	now := time.Now()
 	r := cli.TableResult(j.Tasks(tasks, now), TaskRow)
 	table, below := r.Text, ""
@@ -69,7 +69,7 @@ func TasksResult(j doctor.Judgement, tasks []ops.TaskRecord) cli.Result {
 	case !j.Known(now):
 		below = j.Verdict(now)
 	case outside != "":
-		below = "Of no task type: " + outside + " (rota doctor)"
+		below = "Of no task type: " + outside + " (" + ops.CommandLines(ownSign, "rota doctor") + ")"
 	}
 	r.Text = func(s cli.Screen) string {
 		if below == "" {
@@ -132,7 +132,7 @@ func showTask(ctx context.Context, c *ops.Client, args []string) (cli.Result, er
 		return cli.Result{}, err
 	}
 	judged := doctor.Judge(ctx, c, taskType, doctor.Judgement{}, 0)
-	list := TasksResult(judged, tasks)
+	list := TasksResult(c.OwnSign(), judged, tasks)
 	record := records.Of(judged.Tasks(tasks, time.Now())[0])
 	for _, r := range s.Records() {
 		record = record.With(r.Column, r.Value)

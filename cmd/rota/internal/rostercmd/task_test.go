@@ -1,10 +1,15 @@
 package rostercmd
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/ops/doctor"
 )
 
 func TestBacklogText(t *testing.T) {
@@ -49,6 +54,19 @@ func TestTextsShowTheSharesOfMaxInFlight(t *testing.T) {
 	} {
 		if got := grantedText(center.Settings{MaxInFlight: c.limit}, ops.TaskRecord{Servers: 1, GrantedCalls: c.granted}); got != c.want {
 			t.Errorf("after max_in_flight %d stands %q, want %q", c.limit, got, c.want)
+		}
+	}
+}
+
+// The command below a list of task types works for the environment of the list.
+func TestTasksNameTheEnvironment(t *testing.T) {
+	t.Parallel()
+	j := doctor.Judgement{At: time.Now(), Findings: []condition.Condition{{Kind: "CLOCK", Status: condition.Problem}}}
+	for ownSign, want := range map[string]string{
+		"BASE": "Of no task type: CLOCK (rota doctor)", "T 1": "Of no task type: CLOCK (rota --own-sign 'T 1' doctor)",
+	} {
+		if got := TasksResult(ownSign, j, nil).Text(cli.Screen{}); !strings.HasSuffix(got, "\n"+want) {
+			t.Errorf("%s: got %q, want %q below", ownSign, got, want)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func showTop(ctx context.Context, c *ops.Client, taskType string, r *reader, onc
 		return cli.Result{}, err
 	}
 	r.judged = doctor.Judge(ctx, c, taskType, r.judged, doctor.JudgeEvery)
-	result, lines := rostercmd.TasksResult(r.judged, tasks), serverLines(servers, r.rates.Update(servers))
+	result, lines := rostercmd.TasksResult(c.OwnSign(), r.judged, tasks), serverLines(servers, r.rates.Update(servers))
 	table, row := result.Text, serverRow
 	if once {
 		row = serverRowOnce
