@@ -147,7 +147,7 @@ func (t Trigger) validate() error {
 // checkTexts checks that the texts fit into their columns, before a statement or another error has them (X12).
 func (t Trigger) checkTexts() error {
 	err := cmp.Or(
-		roster.ValidName("trigger", t.Name, 150),
+		roster.ValidArgument("trigger", t.Name, 150),
 		sqldb.CheckText("the task type", t.Target, roster.MaxTaskType), // it may be unknown, which its transaction finds
 		sqldb.CheckText("kind", t.Kind, maxWord), sqldb.CheckText("expression", t.Expression, MaxExpression),
 		sqldb.CheckText("time_zone", t.TimeZone, MaxTimeZone), sqldb.CheckText("misfire", t.Misfire, maxWord),

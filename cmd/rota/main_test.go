@@ -130,6 +130,7 @@ func TestBadInput(t *testing.T) {
 		"unknown placeholder":   {args: "worker", file: head + "queues: 1" + strings.Replace(goodDealer, "{{keys}}", "{{key}}", 1), code: 2, want: "rota.yaml: tasks.settle.dealer.sql.execute has the unknown placeholder {{key}}: known are {{keys}}, ..."},
 		"newline in a name":     {args: "worker", file: "database: sqlite:rota.db\ntasks:\n  \"set\\ntle\":\n    queues: 1" + goodDealer, code: 2, want: `rota.yaml:3: tasks: task type ("set\ntle") must be printable, without white space around it`},
 		"a long name":           {args: "worker", file: "database: sqlite:rota.db\ntasks:\n  " + strings.Repeat("a", 300) + ":\n    queues: 1" + goodDealer, code: 2, want: "rota.yaml:3: tasks: task type (..."},
+		"a flag as a name":      {args: "worker", file: "database: sqlite:rota.db\ntasks:\n  -x:\n    queues: 1" + goodDealer, code: 2, want: `rota.yaml:3: tasks: task type ("-x") must not begin with -, as a flag of a command does`},
 		"newline in a queue":    {args: "worker", file: head + "queues: [\"a\\nb\"]" + goodDealer, code: 2, want: `rota.yaml:3: tasks.settle: queue ("a\nb") must be printable, without white space around it`},
 		"newline in own_sign":   {args: "worker", file: "own_sign: \"a\\nb\"\n" + head + "queues: 1" + goodDealer, code: 2, want: `rota.yaml:1: own_sign (a\nb): must have at most 50 bytes, and be printable, without white space around it`},
 		"newline in a setting":  {args: "worker", file: head + "queues: 1\n    time_zone: \"a\\nb\"" + goodDealer, code: 2, want: `rota.yaml:3: tasks.settle: ...`},

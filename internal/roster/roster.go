@@ -93,8 +93,8 @@ func (r *Roster) In(ownSign string) *Roster {
 // MaxOwnSign is the longest own_sign, in bytes.
 const MaxOwnSign = 50
 
-// ValidTaskType returns an error for a name that no task type can have. See ValidName.
-func ValidTaskType(name string) error { return ValidName("task type", name, MaxTaskType) }
+// ValidTaskType returns an error for a name that no task type can have. See ValidArgument.
+func ValidTaskType(name string) error { return ValidArgument("task type", name, MaxTaskType) }
 
 // MaxTaskType is the width of the columns with the name of a task type, in bytes.
 const MaxTaskType = 100
@@ -113,6 +113,14 @@ func ValidName(what, name string, most int) error {
 		return fmt.Errorf("%s (%.60q) must be printable, without white space around it", what, name)
 	}
 	return nil
+}
+
+// ValidArgument is ValidName for a name that is an argument of commands, where one that begins with - would be a flag.
+func ValidArgument(what, name string, most int) error {
+	if strings.HasPrefix(name, "-") {
+		return fmt.Errorf("%s (%.60q) must not begin with -, as a flag of a command does", what, name)
+	}
+	return ValidName(what, name, most)
 }
 
 // unprintable reports whether a character is not visible: control, format and bidi characters, which could make a name

@@ -24,3 +24,13 @@ func TestValidName(t *testing.T) {
 		}
 	}
 }
+
+// A command line that the doctor prints has the name of a task type or a trigger as an argument.
+func TestValidArgument(t *testing.T) {
+	t.Parallel()
+	for name, valid := range map[string]bool{"settle": true, "a-b": true, "": false, " a": false, "-": false, "-x": false, "--all": false} {
+		if err := ValidArgument("trigger", name, 10); (err == nil) != valid {
+			t.Errorf("%+q: error %v, want valid: %t", name, err, valid)
+		}
+	}
+}
