@@ -34,10 +34,12 @@ func pageOf(query url.Values) paging {
 // limit returns how many rows a query must return for the page.
 func (p paging) limit() int { return min(p.Page, maxPages) * rowsPerPage }
 
-// cutPage returns the rows of the page. open says that there may be more rows than those.
+// cutPage returns the rows of the page, or of the last one if the list has no such page, or has it no more. open says
+// that there may be more rows than those.
 func cutPage[T any](p *paging, rows []T, open bool) []T {
 	p.total, p.open = len(rows), open
-	first := min((p.Page-1)*rowsPerPage, len(rows))
+	p.Page = max(1, min(p.Page, (len(rows)+rowsPerPage-1)/rowsPerPage))
+	first := (p.Page - 1) * rowsPerPage
 	return rows[first:min(first+rowsPerPage, len(rows))]
 }
 
@@ -60,9 +62,6 @@ func (p paging) After() template.URL {
 // Shown says which rows are shown, of how many.
 func (p paging) Shown() string {
 	first, last := (p.Page-1)*rowsPerPage+1, min(p.Page*rowsPerPage, p.total)
-	if first > last {
-		return "none"
-	}
 	text := number(first) + " to " + number(last)
 	if !p.open {
 		text += " of " + number(p.total)
