@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/internal/escape"
@@ -129,13 +130,20 @@ func (o Output) redraw(out io.Writer, title string, r Result) error {
 		return o.Write(out, r)
 	}
 	s := ScreenOf(out)
-	lines := strings.Split(strings.TrimRight(r.Text(s), "\n"), "\n")
 	head := fmt.Sprintf("%s, every %s, at %s; Ctrl-C ends it", title, o.Watch, time.Now().UTC().Format("15:04:05Z"))
-	table, note := splitNote(lines)
+	_, err := fmt.Fprint(out, "\x1b[H"+strings.Join(s.picture(head, r.Text(s)), "\x1b[K\r\n")+"\x1b[K\r\n\x1b[J")
+	return err
+}
+
+// picture returns the lines of a head and a result that fit into the screen, which would scroll otherwise.
+func (s Screen) picture(head, result string) []string {
+	table, note := splitNote(strings.Split(strings.TrimRight(result, "\n"), "\n"))
 	if room := s.Height - 3 - len(note); len(table) > room && room > 0 {
 		table = append(slices.Clip(table[:room]), fmt.Sprintf("... and %d more lines", len(table)-room))
 	}
-	lines = slices.Concat(table, note)
-	_, err := fmt.Fprint(out, "\x1b[H"+head+"\x1b[K\r\n"+strings.Join(lines, "\x1b[K\r\n")+"\x1b[K\r\n\x1b[J")
-	return err
+	lines := slices.Concat([]string{head}, table, note)
+	for i, line := range lines {
+		lines[i] = text.Snip(line, s.Width, "…")
+	}
+	return lines[:min(len(lines), max(1, s.Height-1))]
 }
