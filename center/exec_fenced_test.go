@@ -118,6 +118,25 @@ func TestExecFenced(t *testing.T) {
 	})
 }
 
+// A row of a dealer that breaks a rule is no statement that the database has refused, about which there is an alert rule.
+func TestBadDataIsCountedApart(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		f := newFenced(t, url)
+		before := f.c.Stats().Errors
+		for _, text := range []string{"INSERT INTO orders VALUES (1, 'TWICE')", "INSERT INTO orders VALUES (1, NULL)"} {
+			if err := center.ExecFenced(f.batch, f.c.DB(), text); err == nil {
+				t.Errorf("%s: no error", text)
+			}
+		}
+		after := f.c.Stats().Errors
+		if after["bad_data"] < before["bad_data"]+2 || after["refused"] != before["refused"] {
+			t.Errorf("the errors were %v, and are %v", before, after)
+		}
+	})
+}
+
 // F5: the end of a statement that takes too long is no unknown commit, and the statement is not repeated.
 func TestExecFencedTakesTooLong(t *testing.T) {
 	t.Parallel()
