@@ -54,8 +54,8 @@ func TestRetentionLeavesARunThatAnotherWaitsForNow(t *testing.T) {
 			t.Fatalf("clean a run for which another waits: got %d, %v, want 0", n, err)
 		}
 		must(t, rs.Cancel(t.Context(), report, "test"))
-		if n, err := rs.DeleteStaleRead(t.Context(), old); err != nil || n != 1 {
-			t.Fatalf("clean a run for which none waits: got %d, %v, want 1", n, err)
+		if n, err := rs.DeleteStaleRead(t.Context(), old); err != nil || n != 2 {
+			t.Fatalf("clean a run for which none waits: got %d, %v, want 2: the run and the dependency", n, err)
 		}
 	})
 }
