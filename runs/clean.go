@@ -99,15 +99,16 @@ func cleanBackfills(ctx context.Context, db *sqldb.DB, before time.Time) (int, e
 }
 
 // lastFailure is the condition that a run r has failed, that no operator has acknowledged it, and that no later run of
-// its trigger has succeeded or failed. Among submitted runs, and in a backfill, only a later failure counts: a success
-// of one key or slot does not make up for another. The runs of a backfill do not count for the trigger. The condition
-// leaves out a run whose task type is deleted.
+// its trigger has succeeded, or has failed like this. Among submitted runs, and in a backfill, only a later failure
+// counts: a success of one key or slot does not make up for another. A later failure that is acknowledged or rerun is
+// no problem, so that r may be the last one. The runs of a backfill do not count for the trigger. The condition leaves
+// out a run whose task type is deleted.
 const lastFailure = `(` + unresolved + `
 	AND EXISTS (SELECT 1 FROM schedule_task_type t WHERE t.task_type = r.task_type)
 	AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = r.task_type AND s.own_sign = r.own_sign
 		AND (s.trigger_name = r.trigger_name OR s.trigger_name IS NULL AND r.trigger_name IS NULL)
 		AND (s.backfill_id IS NULL AND r.backfill_id IS NULL OR s.backfill_id = r.backfill_id)
-		AND (s.failed_at IS NOT NULL AND s.state <> '` + Success + `'
+		AND (` + unresolved + `
 			OR s.state = '` + Success + `' AND s.trigger_name IS NOT NULL AND s.backfill_id IS NULL)
 		AND s.run_id > r.run_id))`
 

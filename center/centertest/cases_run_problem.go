@@ -270,24 +270,28 @@ func testAckedRuns(t *testing.T, c *center.Center) {
 			g[name].wantProblems()
 		}
 	})
-	t.Run("R12 R19 the last failure of a trigger is kept until it is resolved", func(t *testing.T) {
-		r := newRunFixture(t, c, 1)
+	twoOldFailures := func(t *testing.T) (r *fixture, ids []string, clean func()) {
+		t.Helper()
+		r = newRunFixture(t, c, 1)
 		for _, key := range []string{"1", "2"} {
 			r.submitAndOpen(key)
 			r.failAll("A", "no", "0")
 		}
 		r.exec("UPDATE schedule_run SET finished_at = '2020-01-01 00:00:00.000000' WHERE task_type = '%s'", r.task)
-		ids := r.readColumn("SELECT run_id FROM schedule_run WHERE task_type = '%s' ORDER BY run_id", r.task)
+		ids = r.readColumn("SELECT run_id FROM schedule_run WHERE task_type = '%s' ORDER BY run_id", r.task)
 		for i, id := range ids { // the id contains the time at which the run was made
 			ids[i] = fmt.Sprintf("%08d", i) + id[8:]
 			r.exec("UPDATE schedule_run SET run_id = '%s', root_run_id = '%s' WHERE run_id = '%s'", ids[i], ids[i], id)
 		}
-		clean := func() {
+		return r, ids, func() {
 			for range 3 {
 				_, err := ops.New(c).Clean(t.Context(), time.Hour)
 				r.must(err)
 			}
 		}
+	}
+	t.Run("R12 R19 the last failure of a trigger is kept until it is resolved", func(t *testing.T) {
+		r, ids, clean := twoOldFailures(t)
 		clean()
 		r.wantProblems(failedOnce)
 		r.must(c.Engine().Runs.Ack(t.Context(), ids[1], "test"))
@@ -295,6 +299,20 @@ func testAckedRuns(t *testing.T, c *center.Center) {
 		if n := r.readInt("SELECT COUNT(*) FROM schedule_run WHERE task_type = '%s'", r.task); n != 0 {
 			t.Fatalf("%d runs are left after the acknowledgement, want 0", n)
 		}
+	})
+	t.Run("R12 R19 a failure is kept although a later one is acknowledged", func(t *testing.T) {
+		r, ids, clean := twoOldFailures(t)
+		r.must(c.Engine().Runs.Ack(t.Context(), ids[1], "test"))
+		clean()
+		r.wantProblems(failedOnce)
+	})
+	t.Run("R12 R19 a failure is kept while a later one is rerun", func(t *testing.T) {
+		r, ids, clean := twoOldFailures(t)
+		r.must(c.Engine().Runs.Rerun(t.Context(), ids[1], "test"))
+		clean()
+		r.tick()
+		r.finishAll("A", "0")
+		r.wantProblems(failedOnce)
 	})
 }
 
