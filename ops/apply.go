@@ -234,7 +234,7 @@ func (t *Tasks) Check(ctx context.Context, d SettingsDiff) error {
 // or the dealer of a registered server.
 func refuseChange(ctx context.Context, q sqldb.Eacher, ownSign string, d SettingsDiff) error {
 	if d.endsRuns() {
-		if err := refuseEndOfRuns(ctx, q, d.TaskType, ownSign); err != nil {
+		if err := refuseEndOfRuns(ctx, q, d, ownSign); err != nil {
 			return err
 		}
 	}
@@ -429,9 +429,13 @@ func (d SettingsDiff) endsRuns() bool {
 }
 
 // refuseEndOfRuns refuses to end mode RUN while the task type has open runs or backfills, dependants or triggers in any
-// own_sign (R14): nothing would open, fire or end them.
-func refuseEndOfRuns(ctx context.Context, q sqldb.Eacher, taskType, ownSign string) error {
+// own_sign (R14): nothing would open, fire or end them. The trigger that the change itself deletes does not count.
+func refuseEndOfRuns(ctx context.Context, q sqldb.Eacher, d SettingsDiff, ownSign string) error {
 	var blockers []error
+	spared := "" // no trigger has an empty name
+	if d.DeletesTrigger() {
+		spared = d.TaskType
+	}
 	for _, b := range []struct{ query, text, command string }{
 		{
 			`SELECT run_id, own_sign FROM schedule_run WHERE task_type = ? AND state IN ('` + runs.Waiting + `', '` +
@@ -452,12 +456,14 @@ func refuseEndOfRuns(ctx context.Context, q sqldb.Eacher, taskType, ownSign stri
 			"task type %s runs after it (%s): take it out of its after first", "",
 		},
 		{
-			`SELECT name, own_sign FROM schedule_trigger WHERE target = ? ORDER BY name, own_sign LIMIT 1`,
+			`SELECT name, own_sign FROM schedule_trigger WHERE target = ? AND NOT (name = ? AND own_sign = ?)
+				ORDER BY name, own_sign LIMIT 1`,
 			"trigger %s (own_sign %s) fires it: delete the trigger first", "rota trigger delete",
 		},
 	} {
 		type blocker struct{ Name, Detail string }
-		found, err := sqldb.Records[blocker](ctx, q, b.query, taskType)
+		args := []any{d.TaskType, spared, ownSign}
+		found, err := sqldb.Records[blocker](ctx, q, b.query, args[:strings.Count(b.query, "?")]...)
 		if err != nil {
 			return fmt.Errorf("look for what mode RUN holds: %w", err)
 		}

@@ -126,7 +126,11 @@ func testModeChange(t *testing.T, c *center.Center) {
 		r.defineTrigger(runs.Trigger{Name: r.task + ".other", Kind: runs.TriggerEvery, Expression: time.Hour.String()})
 		refused(r, "trigger "+r.task+".other (own_sign BASE) fires it")
 		r.must(c.Engine().Triggers.Delete(t.Context(), r.task+".other", "test"))
-		r.must(stopAndApply(r))
+		r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), nil, roster.Reservation{}))
+		diff, err := ops.New(c).Tasks().Compare(t.Context(), r.task, center.Settings{Queues: 1})
+		r.must(err)
+		r.must(ops.New(c).Tasks().Check(t.Context(), diff)) // the change deletes the trigger of the settings itself
+		r.must(apply(r))
 		if n := r.readInt("SELECT COUNT(*) FROM schedule_trigger WHERE target = '%s'", r.task); n != 0 {
 			t.Fatalf("%d triggers are left, want none", n)
 		}
