@@ -14,8 +14,9 @@ const maxCleanedRuns = 100
 // Clean deletes runs that ended before the retention, at most 1,000 rows of their items and their queues at a time
 // (R12), and returns the number of deleted rows. It keeps a run for which another run still waits. It finds the runs by
 // their ids, which sort by time, so that no further index is needed. It also keeps the last failure of a trigger that
-// nothing has resolved (R19): otherwise the problem would end although its cause remains. It keeps the runs of a
-// backfill that has not ended, and deletes the row of a backfill after its last run.
+// nothing has resolved (R19): otherwise the problem would end although its cause remains. It keeps the run by which a
+// missed slot is no problem, which would come back. It keeps the runs of a backfill that has not ended, and deletes the
+// row of a backfill after its last run.
 func Clean(ctx context.Context, db *sqldb.DB, retention time.Duration) (deleted int, err error) {
 	now, err := db.Clock(ctx)
 	if err != nil {
@@ -27,7 +28,7 @@ func Clean(ctx context.Context, db *sqldb.DB, retention time.Duration) (deleted 
 		AND NOT `+waitedFor+`
 		AND NOT EXISTS (SELECT 1 FROM schedule_backfill b
 			WHERE b.backfill_id = r.backfill_id AND b.state = '`+BackfillRunning+`')
-		AND NOT `+lastFailure+`
+		AND NOT `+lastFailure+` AND NOT `+endsMissed+`
 		ORDER BY r.run_id LIMIT %d`, maxCleanedRuns), newRunID(before), db.Time(before))
 	if err != nil {
 		return 0, err
@@ -111,6 +112,13 @@ const lastFailure = `(` + unresolved + `
 		AND (` + unresolved + `
 			OR s.state = '` + Success + `' AND s.trigger_name IS NOT NULL AND s.backfill_id IS NULL)
 		AND s.run_id > r.run_id))`
+
+// endsMissed is the condition that a run r is the last success of a trigger with a missed slot, which makes up for it.
+const endsMissed = `(r.state = '` + Success + `'
+	AND EXISTS (SELECT 1 FROM schedule_trigger g WHERE g.own_sign = r.own_sign AND g.name = r.trigger_name
+		AND g.target = r.task_type AND g.missed_at <= r.scheduled_at)
+	AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = r.task_type AND s.own_sign = r.own_sign
+		AND s.trigger_name = r.trigger_name AND s.state = '` + Success + `' AND s.scheduled_at > r.scheduled_at))`
 
 // deleteRows deletes rows of runs in a table, at most CleanRows, and reports whether more of them may be left. It
 // deletes the rows of a queue together, at most maxRunItems. It leaves out a run that a rerun has reopened meanwhile:

@@ -541,6 +541,31 @@ func testTriggerProblems(t *testing.T, c *center.Center) {
 		r.finishAll("A", "0")
 		r.wantProblems()
 	})
+	t.Run("R12 R19 a missed slot that a run made up for is no problem after retention", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		_, hour := r.hourly(nil)
+		r.downSince(hour.Add(-3 * time.Hour))
+		made := r.tick().Open
+		r.finishAll("A", "0")
+		made = r.backdate(made)
+		clean := func() []string {
+			for range 3 {
+				_, err := ops.New(c).Clean(t.Context(), time.Hour)
+				r.must(err)
+			}
+			return r.readColumn("SELECT run_id FROM schedule_run WHERE task_type = '%s' ORDER BY run_id", r.task)
+		}
+		left := clean()
+		r.wantProblems()
+		if !slices.Equal(left, []string{made}) {
+			t.Fatalf("runs %v are left, want the one that ends the problem: %s", left, made)
+		}
+		later := r.fire(r.task)
+		r.finishAll("A", "0")
+		if left := clean(); !slices.Equal(left, []string{later}) {
+			t.Fatalf("runs %v are left, want the last success: %s", left, later)
+		}
+	})
 	t.Run("R19 missed slots can be acknowledged", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		_, hour := r.hourly(func(t *runs.Trigger) { t.Misfire, t.Expression = runs.MisfireSkip, "6h" })
