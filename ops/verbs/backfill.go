@@ -45,7 +45,8 @@ the others go on. A time is in RFC 3339, or a day in the time zone of the
 trigger.
 
 A slot has one run, whether the trigger or a backfill makes it. A slot that has
-a run keeps it, unless the run is SKIPPED. With --rerun-failed the backfill also
+a run keeps it, unless the run is SKIPPED. Workers delete a run seven days after
+its end: then its slot gets a run again. With --rerun-failed the backfill also
 reruns the runs that failed or were cancelled. A failed run does not stop the
 others, but the backfill ends FAILED. A backfill is refused if the statements of
 a worker use no slot, because the run of each slot would do the same work;
