@@ -143,20 +143,23 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 		return false, err
 	}
 	type row struct {
-		State        string
-		Cancel, Late bool
+		State                   string
+		Cancel, Late, Submitted bool // Submitted: the deadline is that of its submission
 	}
-	run, err := sqldb.Value[row](ctx, t, `SELECT state, cancel_requested,
-		CASE WHEN deadline_at < {now} THEN TRUE ELSE FALSE END FROM schedule_run WHERE run_id = ?`, runID)
+	run, err := sqldb.Value[row](ctx, t, `SELECT r.state, r.cancel_requested,
+		CASE WHEN r.deadline_at < {now} THEN TRUE ELSE FALSE END, CASE WHEN `+ofSubmission+` THEN TRUE ELSE FALSE END
+		FROM schedule_run r WHERE r.run_id = ?`, runID)
 	if err != nil || !run.Cancel && !run.Late {
 		return false, err
 	}
 	queueState, state, why := QueueFailed, Failed, "the deadline of the run has passed"
-	if run.State != Running {
-		why = "it did not start in time (run_start_timeout)"
-	}
-	if run.Cancel {
+	switch {
+	case run.Cancel:
 		queueState, state, why = QueueCancelled, Cancelled, "cancelled"
+	case run.State != Running && run.Submitted:
+		why = "it did not start by the time at which it must have ended"
+	case run.State != Running:
+		why = "it did not start in time (run_start_timeout)"
 	}
 	n, err := t.Exec(ctx, `UPDATE schedule_run_queue SET `+lowerBound+`, state = ?,
 		last_error = CASE WHEN last_error = '' THEN ? ELSE last_error END, next_attempt_at = NULL, finished_at = {now}

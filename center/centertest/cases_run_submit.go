@@ -123,6 +123,17 @@ func testSubmission(t *testing.T, c *center.Center) {
 			t.Fatalf("the rerun is %+v, want run_timeout as its deadline", run)
 		}
 	})
+	t.Run("R13 a run that did not start by its own deadline says so", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		r.submitAndOpen("busy")
+		id := r.ask(runs.Submission{Key: "k", EndBefore: r.now().Add(time.Hour)})
+		past := r.now().Add(-time.Second).UTC().Format(timeLayout)
+		r.exec("UPDATE schedule_run SET deadline_at = '%[1]s', end_before = '%[1]s' WHERE run_id = '%[2]s'", past, id)
+		r.tick()
+		if run := r.wantState(id, runs.Failed); run.Message != "it did not start by the time at which it must have ended" {
+			t.Fatalf("the message is %q, and run_start_timeout is not set", run.Message)
+		}
+	})
 	t.Run("R13 the wait for the opening counts from not_before on", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		r.exec("UPDATE schedule_task_type SET run_start_timeout_ms = 60000 WHERE task_type = '%s'", r.task)
