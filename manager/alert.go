@@ -106,13 +106,17 @@ func (a *alerter) checkStandby(p roster.HeartbeatReply) {
 	}
 }
 
-func (a *alerter) standbyText(ctx context.Context, maxInFlight int) (string, error) {
-	servers, queues, err := a.roster.Roster().Standby(ctx, a.taskType)
-	working, why := min(servers, queues), fmt.Sprintf("queues: %d", queues)
-	if maxInFlight > 0 && maxInFlight < working {
-		working, why = maxInFlight, fmt.Sprintf("max_in_flight: %d", maxInFlight)
+// standbyText says how many workers have no queue, and the settings that may be why.
+func (a *alerter) standbyText(ctx context.Context, s Settings) (string, error) {
+	servers, standby, queues, err := a.roster.Roster().Standby(ctx, a.taskType)
+	why := fmt.Sprintf("queues: %d", queues)
+	names := []string{"max_servers", "max_servers_per_host", "max_in_flight", "require"}
+	for _, r := range s.Records() {
+		if slices.Contains(names, r.Name) && r.Text != "0" && r.Text != "" {
+			why += fmt.Sprintf(", %s: %s", r.Name, r.Text)
+		}
 	}
-	return fmt.Sprintf("%d of %d workers stand by (%s)", servers-working, servers, why), err
+	return fmt.Sprintf("%d of %d workers stand by (%s)", standby, servers, why), err
 }
 
 // checkStalled notes calls of the dealer that do not end. It is not asked where the alert FAILING names them.
@@ -330,7 +334,7 @@ func (a *alerter) tell(ctx context.Context, c *condition.Condition, settings Set
 	case condition.Failing.Name:
 		c.Since, err = a.failingSince(ctx, c.Since)
 	case condition.Standby.Name:
-		c.Text, err = a.standbyText(ctx, settings.MaxInFlight)
+		c.Text, err = a.standbyText(ctx, settings)
 	}
 	c.Text = a.cfg.Redact(c.Text)
 	if err != nil {

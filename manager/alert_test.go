@@ -193,37 +193,49 @@ func TestConditionThatIsToldOnceIsNotLost(t *testing.T) {
 	})
 }
 
-// S9: one of the servers without a queue raises an alert, once.
+// S9: one of the servers without a queue raises an alert, once. Its text says how many have none, and what settings are
+// why.
 func TestStandbyIsRaisedOnce(t *testing.T) {
-	inBubble(t, func(cl *cluster) {
-		alerts := new(alertLog)
-		s := fast
-		s.Queues, s.HeartbeatInterval, s.JudgeDeadInterval, s.SleepTimeInterval = 1, 20*time.Second, 100*time.Second, time.Minute
-		for range 3 {
-			m, err := manager.New(cl.c, manager.Config{Alerter: alerts, Logger: cl.logger()},
-				manager.Serve("settle", &work{cl: cl, takes: 100 * time.Millisecond}, s))
-			if err != nil {
-				cl.Fatal(err)
-			}
-			cl.run(m)
-			time.Sleep(100 * time.Second)
+	for want, s := range map[string]manager.Settings{
+		"2 of 3 workers stand by (queues: 1)":                                        {Queues: 1},
+		"2 of 3 workers stand by (queues: 8, max_servers: 1)":                        {Queues: 8, MaxServers: 1},
+		"1 of 3 workers stand by (queues: 8, max_in_flight: 2)":                      {Queues: 8, MaxInFlight: 2},
+		"3 of 3 workers stand by (queues: 8, max_servers_per_host: 2, require: a=b)": {Queues: 8, MaxServersPerHost: 2, Require: "a=b"},
+	} {
+		t.Run(want, func(t *testing.T) {
+			inBubble(t, func(cl *cluster) { checkStandbyAlert(cl, s, want) })
+		})
+	}
+}
+
+func checkStandbyAlert(cl *cluster, s manager.Settings, want string) {
+	alerts := new(alertLog)
+	s.ExecuteNumber = fast.ExecuteNumber
+	s.HeartbeatInterval, s.JudgeDeadInterval, s.SleepTimeInterval = 20*time.Second, 100*time.Second, time.Minute
+	for range 3 {
+		m, err := manager.New(cl.c, manager.Config{Alerter: alerts, Logger: cl.logger()},
+			manager.Serve("settle", &work{cl: cl, takes: 100 * time.Millisecond}, s))
+		if err != nil {
+			cl.Fatal(err)
 		}
-		time.Sleep(30 * time.Minute)
-		if kinds := alerts.kinds(); len(kinds) != 1 || kinds[0] != condition.Standby.Name {
-			cl.Fatalf("alerts in half an hour: %v, want one of %s", kinds, condition.Standby.Name)
-		}
-		a := alerts.all[0]
-		if a.Text != "2 of 3 workers stand by (queues: 1)" || a.TaskType != "settle" || a.OwnSign != center.DefaultOwnSign {
-			cl.Fatalf("the alert is %+v, want Text \"2 of 3 workers stand by (queues: 1)\", TaskType \"settle\", OwnSign %v", a, center.DefaultOwnSign)
-		}
-		if n := cl.events("ALERT"); n != 1 {
-			cl.Fatalf("%d events, want 1", n)
-		}
-		time.Sleep(time.Hour)
-		if n := len(alerts.kinds()); n != 1 {
-			cl.Fatalf("%d alerts in an hour and a half, want 1", n)
-		}
-	})
+		cl.run(m)
+		time.Sleep(100 * time.Second)
+	}
+	time.Sleep(30 * time.Minute)
+	if kinds := alerts.kinds(); len(kinds) != 1 || kinds[0] != condition.Standby.Name {
+		cl.Fatalf("alerts in half an hour: %v, want one of %s", kinds, condition.Standby.Name)
+	}
+	a := alerts.all[0]
+	if a.Text != want || a.TaskType != "settle" || a.OwnSign != center.DefaultOwnSign {
+		cl.Fatalf("the alert is %+v, want Text %q, TaskType \"settle\", OwnSign %v", a, want, center.DefaultOwnSign)
+	}
+	if n := cl.events("ALERT"); n != 1 {
+		cl.Fatalf("%d events, want 1", n)
+	}
+	time.Sleep(time.Hour)
+	if n := len(alerts.kinds()); n != 1 {
+		cl.Fatalf("%d alerts in an hour and a half, want 1", n)
+	}
 }
 
 // X9: a worker that hears hints polls its empty queues once in 30 s. That is no reason for NO_FETCH, however soon calls

@@ -55,8 +55,11 @@ func testAlert(t *testing.T, c *center.Center) {
 	a.begins(true, about, time.Hour, "with a subject")
 	a.begins(false, same, time.Hour, "with another text")
 	a.begins(true, elsewhere, time.Hour, "with another subject")
-	if servers, queues, err := c.Roster().Standby(t.Context(), r.task); err != nil || servers != 1 || queues != 2 {
-		t.Fatalf("%d standby servers and %d queues, want 1 and 2: %v", servers, queues, err)
+	r.join("B")
+	r.heartbeat("A") // SERVING; B has not sent a heartbeat
+	servers, idle, queues, err := c.Roster().Standby(t.Context(), r.task)
+	if err != nil || servers != 2 || idle != 1 || queues != 2 {
+		t.Fatalf("%d servers, %d of them stand by, and %d queues; want 2, 1 and 2: %v", servers, idle, queues, err)
 	}
 }
 

@@ -223,11 +223,12 @@ func (r *Roster) FailingFor(ctx context.Context, taskType string) (time.Duration
 	return f.Now.Sub(f.Since), nil
 }
 
-// Standby counts the eligible servers and the queues, for a message to people.
-func (r *Roster) Standby(ctx context.Context, taskType string) (servers, queues int, err error) {
-	type counts struct{ Servers, Queues int }
-	n, err := sqldb.Value[counts](ctx, r.DB, `SELECT
-		(SELECT COUNT(*) FROM schedule_server WHERE `+ofTask+` AND `+ownerStates+`),
-		(SELECT COUNT(*) FROM schedule_queue WHERE `+ofTask+`)`, taskType, r.OwnSign, taskType, r.OwnSign)
-	return n.Servers, n.Queues, sqldb.Wrap(err, "count the workers of %s$%s", taskType, r.OwnSign)
+// Standby counts the eligible servers, those of them that have said that they own no queue, and the queues, for a message
+// to people.
+func (r *Roster) Standby(ctx context.Context, taskType string) (servers, standby, queues int, err error) {
+	type counts struct{ Servers, Standby, Queues int }
+	n, err := sqldb.Value[counts](ctx, r.DB, `SELECT COUNT(*), COUNT(CASE WHEN state = '`+StateStandby+`' THEN 1 END),
+			(SELECT COUNT(*) FROM schedule_queue WHERE `+ofTask+`)
+		FROM schedule_server WHERE `+ofTask+` AND `+ownerStates, taskType, r.OwnSign, taskType, r.OwnSign)
+	return n.Servers, n.Standby, n.Queues, sqldb.Wrap(err, "count the workers of %s$%s", taskType, r.OwnSign)
 }
