@@ -26,12 +26,12 @@ const (
 type samples struct {
 	mu      sync.Mutex
 	rates   ops.ItemRates
-	last    time.Time
+	last    time.Time           // by this host's clock: the database's may be set back
 	servers map[string]float64  // items per second by uuid
 	tasks   map[string][]sample // by task type, the oldest first
 }
 
-// sample is the rate of a task type at a moment of the database's clock.
+// sample is the rate of a task type at a moment.
 type sample struct {
 	at   time.Time
 	rate float64
@@ -43,15 +43,20 @@ func newSamples() *samples { return &samples{tasks: map[string][]sample{}} }
 func (s *samples) add(servers []ops.ServerRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(servers) == 0 || servers[0].Now.Sub(s.last) < sampleEvery {
+	now, first := time.Now(), s.last.IsZero()
+	if now.Sub(s.last) < sampleEvery {
 		return
 	}
-	first := s.last.IsZero()
-	s.last, s.servers = servers[0].Now, s.rates.Update(servers)
+	s.last, s.servers = now, s.rates.Update(servers)
 	if first {
 		return // a rate needs two readings
 	}
 	sums := map[string]float64{}
+	for task, list := range s.tasks {
+		if list[len(list)-1].rate != 0 {
+			sums[task] = 0 // its workers may have ended
+		}
+	}
 	for _, server := range servers {
 		sums[server.TaskType] += s.servers[server.UUID]
 	}

@@ -265,6 +265,8 @@ func (r *ItemRates) Update(servers []ServerRecord) map[string]float64 {
 		case s.SuccessCount != of.done:
 			took := max(since, StatisticsEvery).Seconds() // the first reading may be long after the write
 			of = itemRate{s.SuccessCount, s.Now, float64(s.SuccessCount-of.done) / took, true}
+		case since < 0:
+			of.at = s.Now // the database's clock was set back
 		case since > 2*StatisticsEvery:
 			of.rate, of.known = 0, true
 		}
