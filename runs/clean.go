@@ -110,15 +110,15 @@ const lastFailure = `(` + unresolved + `
 		AND (s.trigger_name = r.trigger_name OR s.trigger_name IS NULL AND r.trigger_name IS NULL)
 		AND (s.backfill_id IS NULL AND r.backfill_id IS NULL OR s.backfill_id = r.backfill_id)
 		AND (` + unresolved + `
-			OR s.state = '` + Success + `' AND s.trigger_name IS NOT NULL AND s.backfill_id IS NULL)
+			OR ` + succeeded + ` AND s.trigger_name IS NOT NULL AND s.backfill_id IS NULL)
 		AND s.run_id > r.run_id))`
 
 // endsMissed is the condition that a run r is the last success of a trigger with a missed slot, which makes up for it.
-const endsMissed = `(r.state = '` + Success + `'
+const endsMissed = `(` + succeeded + `
 	AND EXISTS (SELECT 1 FROM schedule_trigger g WHERE g.own_sign = r.own_sign AND g.name = r.trigger_name
 		AND g.target = r.task_type AND g.missed_at <= r.scheduled_at)
 	AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = r.task_type AND s.own_sign = r.own_sign
-		AND s.trigger_name = r.trigger_name AND s.state = '` + Success + `' AND s.scheduled_at > r.scheduled_at))`
+		AND s.trigger_name = r.trigger_name AND ` + succeeded + ` AND s.scheduled_at > r.scheduled_at))`
 
 // deleteRows deletes rows of runs in a table, at most CleanRows, and reports whether more of them may be left. It
 // deletes the rows of a queue together, at most maxRunItems. It leaves out a run that a rerun has reopened meanwhile:

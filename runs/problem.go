@@ -227,7 +227,7 @@ var (
 			g.message, g.missed_at, g.missed_at
 		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s AND g.missed_at IS NOT NULL
 		AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = g.target AND s.own_sign = g.own_sign
-			AND s.trigger_name = g.name AND s.state = '` + Success + `' AND s.scheduled_at >= g.missed_at)`
+			AND s.trigger_name = g.name AND ` + succeeded + ` AND s.scheduled_at >= g.missed_at)`
 
 	skippedProblems = `SELECT '` + condition.SlotSkipped.Name + `', g.target, g.name, NULL, '', '', g.skipped, g.status,
 			g.message, g.skipped_since, g.skipped_since
@@ -399,8 +399,8 @@ type ending struct {
 func (rs *Runs) endingsOf(ctx context.Context, q sqldb.Eacher, t failedTrigger, condition string) (ending, error) {
 	same, args := t.condition(rs.ownSign)
 	if !t.unrelated() {
-		newest, _, err := sqldb.Record[time.Time](ctx, q, `SELECT MAX(scheduled_at) FROM schedule_run
-			WHERE `+same+` AND state = '`+Success+`'`, args...)
+		newest, _, err := sqldb.Record[time.Time](ctx, q, `SELECT scheduled_at FROM schedule_run
+			WHERE `+same+` AND `+succeeded+` ORDER BY scheduled_at DESC LIMIT 1`, args...)
 		if err != nil {
 			return ending{}, err
 		}

@@ -111,7 +111,8 @@ func (s *Scheduler) readState(ctx context.Context, taskType string) (p tickState
 		(SELECT MIN(next_fire_at) FROM schedule_trigger g WHERE g.own_sign = k.own_sign AND g.target = k.task_type
 			AND g.status = '` + TriggerActive + `'),
 		(SELECT MIN(w.not_before) ` + open + `= '` + Ready + `' AND w.not_before > {now}),
-		(SELECT w.scheduled_at ` + open + `= '` + Success + `' ORDER BY w.scheduled_at DESC LIMIT 1)` +
+		(SELECT w.scheduled_at ` + open + `= '` + Success + `' AND w.scheduled_at <= {now}
+			ORDER BY w.scheduled_at DESC LIMIT 1)` +
 		truth(`r.cancel_requested OR r.deadline_at < {now}`) +
 		truth(`r.run_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM schedule_run_queue q
 			WHERE q.run_id = r.run_id AND q.state IN `+unfinished+`)`) +

@@ -541,6 +541,21 @@ func testTriggerProblems(t *testing.T, c *center.Center) {
 		r.finishAll("A", "0")
 		r.wantProblems()
 	})
+	t.Run("S17 R19 the success of a slot that is still to come ends no problem", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		_, hour := r.hourly(nil)
+		// The clock was ahead when the trigger fired this run.
+		ahead := r.fire(r.task)
+		r.finishAll("A", "0")
+		r.exec("UPDATE schedule_run SET scheduled_at = '%s' WHERE run_id = '%s'", r.now().Add(48*time.Hour).UTC().Format(timeLayout), ahead)
+		r.downSince(hour.Add(-3 * time.Hour))
+		r.tick()
+		r.failAll("A", "no", "0")
+		r.wantProblems("RUN_FAILED i FAILED", "SLOT_MISSED iii ACTIVE")
+		if found := r.tick().LastSuccess; !found.IsZero() {
+			t.Fatalf("the last success is %s, want none", found)
+		}
+	})
 	t.Run("R12 R19 a missed slot that a run made up for is no problem after retention", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		_, hour := r.hourly(nil)
