@@ -35,7 +35,7 @@ type DataRecord struct {
 	RaisedAt *time.Time `json:"raised_at"` // when an epoch last rose there; nil also if none has
 }
 
-// alertsOfData is how many alerts List reads.
+// alertsOfData is how many alerts of a kind List reads.
 const alertsOfData = 500
 
 // dataLook is how long List waits for a data database. A look at all of them takes no longer.
@@ -94,14 +94,17 @@ func (d *Data) known(rows []roster.DataRow) (list []DataRecord) {
 	return list
 }
 
-// alerts returns the open alerts about data databases, UNREACHABLE before FENCE_WAIT, the oldest first.
-func (d *Data) alerts(ctx context.Context) ([]EventRecord, error) {
-	list, err := d.c.Events().List(ctx, EventFilter{
-		Kind: EventAlert, Open: true, alerts: []string{condition.Unreachable.Name, condition.FenceWait.Name},
-	}, alertsOfData)
-	list = slices.DeleteFunc(list, func(e EventRecord) bool { return e.Subject == nil })
-	slices.SortStableFunc(list, func(a, b EventRecord) int { return cmp.Compare(*b.Alert, *a.Alert) })
-	return list, err
+// alerts returns the open alerts about data databases, UNREACHABLE before FENCE_WAIT, the oldest first. It reads each kind
+// by itself, because there may be a FENCE_WAIT for each queue.
+func (d *Data) alerts(ctx context.Context) (all []EventRecord, err error) {
+	for _, kind := range []string{condition.Unreachable.Name, condition.FenceWait.Name} {
+		list, err := d.c.Events().List(ctx, EventFilter{Kind: EventAlert, Open: true, alert: kind}, alertsOfData)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, slices.DeleteFunc(list, func(e EventRecord) bool { return e.Subject == nil })...)
+	}
+	return all, nil
 }
 
 // look reads what is fenced in a database, if this process has opened it.

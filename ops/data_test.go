@@ -61,3 +61,26 @@ func TestListDataDatabases(t *testing.T) {
 			"orders UNREACHABLE 1 true true no route")
 	})
 }
+
+// Each queue may have an alert of its own. They do not hide that its database is away.
+func TestAlertsOfQueuesHideNoDatabase(t *testing.T) {
+	t.Parallel()
+	c := centertest.Served(t, testdb.URL(t, testdb.SQLite))
+	_, err := c.FenceIn("orders", anydb.URL("sqlite:"+t.TempDir()+"/orders.db"))
+	must(t, err)
+	alert := func(kind condition.Kind, queue string) {
+		_, err := c.Roster().Alert(t.Context(), condition.Condition{
+			Kind: kind.Name, TaskType: "settle", Subject: "orders", QueueID: queue, Text: "no route",
+		}, time.Hour)
+		must(t, err)
+	}
+	alert(condition.Unreachable, "")
+	for queue := range 500 {
+		alert(condition.FenceWait, fmt.Sprint(queue))
+	}
+	list, err := ops.New(c).DataDatabases().List(t.Context())
+	must(t, err)
+	if len(list) != 1 || list[0].State != condition.Unreachable.Name {
+		t.Errorf("got %+v, want one database, which is UNREACHABLE", list)
+	}
+}

@@ -85,7 +85,7 @@ type EventFilter struct {
 	Open     bool          // only alerts whose condition has not ended
 
 	servers []string // the uuids of Server
-	alerts  []string // only alerts of these kinds
+	alert   string   // only alerts of this kind
 }
 
 // List lists the last events of this own_sign that the filter selects, at most limit, in the order in which they were
@@ -155,9 +155,7 @@ func (e *Events) eventWhere(f EventFilter) sqldb.Where {
 	if f.Open {
 		w.And("open_until > (SELECT {now})")
 	}
-	if n := len(f.alerts); n > 0 {
-		w.And("alert IN ("+sqldb.Marks(n)+")", sqldb.Args(f.alerts)...)
-	}
+	w.Equal("alert", f.alert)
 	if f.After > 0 {
 		w.And("event_id > ?", f.After)
 	}
