@@ -153,8 +153,9 @@ func (o *oracle) tell(d drill, t *task) (begun bool, err error) {
 			o.w.note("told: %s", told)
 			return true, err
 		}
-		// The next owner knows what the queue has gone through, if the last one had it for the half minute of FAILING.
-		if n++; d.moves && n%8 == 0 {
+		// The next owner knows what the queue has gone through, if the last one had it for the half minute of FAILING, and
+		// for as many calls.
+		if n++; d.moves && n%(8+4*int(t.takes/time.Second)) == 0 {
 			o.move(t.env)
 		}
 		if err := o.sample(); err != nil {
