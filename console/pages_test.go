@@ -290,3 +290,14 @@ func TestWorkersAreCountedByProcess(t *testing.T) {
 		t.Errorf("two processes serve three times: %s", body)
 	}
 }
+
+// The list of the runs of a task type offers to submit one only where that can be done.
+func TestRunsAreSubmittedInModeRun(t *testing.T) {
+	t.Parallel()
+	s := newOpenSite(t)
+	for task, want := range map[string]bool{"nightly": true, "settle": false} {
+		if got := s.get("/runs?task=" + task); strings.Contains(got.body, "run-submit?task="+task) != want {
+			t.Errorf("%s: want a button: %t: %s", task, want, got.body)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/ops/verbs"
 	"github.com/dutyrota/rota/runs"
@@ -23,6 +24,11 @@ type runsPage struct {
 	Pages       paging
 	Calendar    calendar
 	Matrix      matrix // of one task type
+}
+
+// Submits reports whether the list is of a task type of which a run can be submitted.
+func (p runsPage) Submits() bool {
+	return slices.ContainsFunc(p.Tasks, func(t ops.TaskRecord) bool { return t.TaskType == p.Task && t.Mode == center.ModeRun })
 }
 
 // progress returns how many of the queues of a run have ended, in percent.
