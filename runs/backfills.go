@@ -326,10 +326,12 @@ func continueBackfills(ctx context.Context, t sqldb.Tx, runID string) error {
 	return continueBackfillsOf(ctx, t, append(ids, runID))
 }
 
-// continueBackfillsOf does what continueBackfills does for runs that were reopened.
+// continueBackfillsOf does what continueBackfills does for runs that were reopened. It leaves out a backfill whose task
+// type has no runs any more: the run may be that of a dependant, and no server would end the backfill (R14).
 func continueBackfillsOf(ctx context.Context, t sqldb.Tx, ids []string) error {
 	_, err := t.ExecIn(ctx, ids, `UPDATE schedule_backfill SET state = '`+BackfillRunning+`', message = '',
 		ended_at = NULL, version = version + 1 WHERE state <> '`+BackfillCancelled+`'
+		AND task_type IN (SELECT t.task_type FROM schedule_task_type t WHERE t.mode = '`+ModeRun+`')
 		AND backfill_id IN (SELECT r.backfill_id FROM schedule_run r
 			WHERE r.run_id IN ({ids}) AND r.state IN `+openStates+`)`)
 	return sqldb.Wrap(err, "continue the backfill")

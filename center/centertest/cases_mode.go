@@ -82,6 +82,20 @@ func testModeChange(t *testing.T, c *center.Center) {
 		g.succeed("a")
 		g.want(root, "a SUCCESS", "b DEPENDENT_FAILED", "c DEPENDENT_FAILED")
 	})
+	t.Run("R14 R20 a rerun continues no backfill of a task type whose mode RUN has ended", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b after a?")
+		id := g["a"].backfillHours(1, nil)
+		g.succeed("a")
+		g.fail("b", "broken")
+		g["a"].tick()
+		g["a"].wantBackfill(id, runs.BackfillFailed, 1, 0)
+		b := g.of("b", g["a"].wantSlotStates(id, "SUCCESS")[0].RunID)
+		g["b"].must(g["b"].runAfter())
+		g["a"].must(stopAndApply(g["a"]))
+		g["b"].must(c.Engine().Runs.Rerun(t.Context(), b, "test"))
+		g["b"].wantState(b, runs.Ready)
+		g["a"].wantBackfill(id, runs.BackfillFailed, 1, 0) // no server would end it
+	})
 	t.Run("R14 a rerun waits for a change of the mode of a dependant", func(t *testing.T) {
 		if !locksReach(t, c) {
 			return
