@@ -153,9 +153,9 @@ func (o *oracle) tell(d drill, t *task) (begun bool, err error) {
 			o.w.note("told: %s", told)
 			return true, err
 		}
-		// The next owner knows what the queue has gone through, if the last one had it for the half minute of FAILING, and
-		// for as many calls.
-		if n++; d.moves && n%(8+4*int(t.takes/time.Second)) == 0 {
+		// An owner tells of an outage, or the next one knows what the queue has gone through, if it has the queue for a few
+		// failed calls and half a minute.
+		if n++; d.moves && n%(12+4*int(t.takes/time.Second)) == 0 {
 			o.move(t.env)
 		}
 		if err := o.sample(); err != nil {
