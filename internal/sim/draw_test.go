@@ -425,10 +425,12 @@ var stepKinds = []stepKind{
 	{"items", 5, func(d *drawing, at time.Duration) {
 		if t := d.taskSpec(); !slices.Contains(t.words, "mode=RUN") {
 			words := []string{"items", t.name, fmt.Sprint(1 + d.IntN(40)), d.fate(t)}
-			// More dead items than a page has. Where failures do not count in an outage, so much poison is one; and it
-			// would hold all order keys.
-			if words[3] == fatePoison && slices.Contains(t.words, "count_in_outage=true") &&
-				!slices.Contains(t.words, "Ordered") && d.maybe(80) {
+			// More dead items than a page has. Where failures do not count in an outage, so much poison is one; it would hold
+			// all order keys; and where selects return dead items, they would fill the largest page.
+			has := func(word string) bool { return slices.Contains(t.words, word) }
+			fits := has("Paged") || has("Discarder") ||
+				!slices.ContainsFunc(t.words, func(w string) bool { return strings.HasPrefix(w, "fetch_number") })
+			if words[3] == fatePoison && has("count_in_outage=true") && !has("Ordered") && fits && d.maybe(80) {
 				words = append(words, eachItem)
 			}
 			d.step(at, words...)
