@@ -5,11 +5,12 @@ type returning struct {
 	limits Limits
 	named  map[string][]Server // the live servers of each name
 	leaves map[string]string   // the names of the servers that are about to leave, by their uuids
+	live   map[string]Server   // by their uuids; empty if none leaves
 	absent map[string]bool     // the names for which a queue waits: their servers leave, or have not returned
 }
 
 func newReturning(servers []Server, limits Limits) returning {
-	r := returning{limits, map[string][]Server{}, map[string]string{}, map[string]bool{}}
+	r := returning{limits, map[string][]Server{}, map[string]string{}, map[string]Server{}, map[string]bool{}}
 	for _, s := range servers {
 		if s.Leaving {
 			r.leaves[s.UUID] = s.Name
@@ -18,7 +19,18 @@ func newReturning(servers []Server, limits Limits) returning {
 			r.named[s.Name] = append(r.named[s.Name], s)
 		}
 	}
+	if len(r.leaves) > 0 {
+		for _, s := range servers {
+			r.live[s.UUID] = s
+		}
+	}
 	return r
+}
+
+// requested reports whether a server that may still get the queue has requested it.
+func (r returning) requested(q *Queue) bool {
+	s, live := r.live[q.Requester]
+	return live && r.limits.Forbids(q, s) == Stays
 }
 
 // waits reports whether the queue is reserved for a server that is not there, or is about to be. No other server gets
@@ -26,7 +38,7 @@ func newReturning(servers []Server, limits Limits) returning {
 func (r returning) waits(q *Queue) bool {
 	name, leaves := r.leaves[q.Owner]
 	switch {
-	case leaves && q.Requester == "":
+	case leaves && !r.requested(q):
 	case q.Owner == "" && q.ReservedFor != "" && len(r.named[q.ReservedFor]) == 0:
 		name = q.ReservedFor
 	default:

@@ -151,3 +151,20 @@ func TestReturnWithinLimits(t *testing.T) {
 		}
 	}
 }
+
+// P13: no plan requests a queue of a server that is about to return for another one, also if the server that had
+// requested it dies or is paused.
+func TestLeavingServerKeepsQueuesOfLostRequesters(t *testing.T) {
+	for _, requester := range []string{"dead", "paused"} {
+		r := &plantest.Roster{Queues: plantest.Numbered(0, 2)}
+		r.Join("A", "B", "paused")
+		r.Servers[0].Name, r.Servers[0].Eligible, r.Servers[0].Leaving = "web-0", false, true
+		r.Drain("paused")
+		r.Queues[0].Owner, r.Queues[0].Requester = "A", requester
+		r.Queues[1].Owner, r.Queues[1].Requester = "A", "B" // it is handed over
+		rebalance(t, r)
+		if diff := cmp.Diff([]string{"A", "A>B"}, r.Rows()); diff != "" {
+			t.Errorf("requested by a server that is %s (-want +got):\n%s", requester, diff)
+		}
+	}
+}
