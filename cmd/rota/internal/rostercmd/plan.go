@@ -46,7 +46,7 @@ numbers of queues.`,
 		}
 		return nil
 	})
-	cmd.Flags().IntVar(&add, "add", 0, "as if this many workers joined")
+	cmd.Flags().IntVar(&add, "add", 0, "as if this many workers joined, each on a host of its own and without labels")
 	cmd.Flags().StringArrayVar(&remove, "remove", nil, "as if this `WORKER` (a uuid, host:pid or host) stopped; "+
 		"repeatable")
 	cli.CompleteFlag(cmd, "remove", cli.Names("worker"))
