@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	_ "time/tzdata" // permit windows have time zones, and a small image has none
 
@@ -60,9 +61,7 @@ over without overlap, and take over the queues of a worker that has crashed.`,
 		SilenceErrors: true, // cli.Report prints them
 		SilenceUsage:  true,
 	})
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return cli.Usage(fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath()))
-	})
+	root.SetFlagErrorFunc(flagError)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ",
 		fmt.Sprintf("Flags.FlagUsagesWrapped %d ", helpWidth)))
 	addVersionFlag(root)
@@ -71,6 +70,18 @@ over without overlap, and take over the queues of a worker that has crashed.`,
 	root.AddCommand(doctorcmd.New(), top.New(), workercmd.New(rostercmd.NewWorkerListCommand()), workercmd.NewWitness())
 	root.AddCommand(consolecmd.New(), consolecmd.NewDemo(), newVersionCommand(), newManCommand())
 	return root
+}
+
+// negative finds the error of a negative number that was taken for flags, such as the key of an item.
+var negative = regexp.MustCompile(`^unknown shorthand flag: '[0-9]'`)
+
+// flagError returns what a command says about its flags.
+func flagError(cmd *cobra.Command, err error) error {
+	hint := ""
+	if negative.MatchString(err.Error()) {
+		hint = "; if it is an argument, write -- before it"
+	}
+	return cli.Usage(fmt.Errorf("%w%s (see %s --help)", err, hint, cmd.CommandPath()))
 }
 
 // addCobrasCommands adds the commands that cobra otherwise adds itself. Here they refuse what they do not know, as the

@@ -97,6 +97,7 @@ func TestCommandsRefuseBadInput(t *testing.T) {
 			{"run cancel nope", 1, "find run nope in own_sign BASE: neither a run nor a task type has this name"},
 			{"run show extract --own-sign TEST", 1, "rota: find the newest run of extract$TEST: the task type has had no run (see rota --own-sign TEST run submit)\n"},
 			{"item drop settle nope --yes --own-sign TEST", 1, " (see rota --own-sign TEST item list)\n"},
+			{"item retry settle -5", 2, "rota: unknown shorthand flag: '5' in -5; if it is an argument, write -- before it (see rota item retry --help)\n"},
 			{"run submit --own-sign TEST", 2, "rota: run submit: missing argument TASK (see rota run submit --help)\n"},
 			{"trigger list nope", 1, "rota: find nope: unknown task type\n"},
 			{"trigger apply x --task nope --every 1h", 2, "rota: trigger x: target \"nope\": unknown task type\n"},
