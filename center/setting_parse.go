@@ -65,18 +65,41 @@ func (s *Settings) setQueues(text string) (err error) {
 	if !ok {
 		return fmt.Errorf("queues (%s) must be a number, or a list of names", text)
 	}
-	for name := range strings.SplitSeq(list, ",") {
-		s.QueueNames = append(s.QueueNames, strings.TrimSpace(name))
+	for more := true; more; {
+		var name string
+		name, list, more = cutName(list)
+		s.QueueNames = append(s.QueueNames, name)
 	}
 	return nil
 }
 
-// QueuesText returns the number of queues, or the list of their names.
-func (s Settings) QueuesText() string {
-	if len(s.QueueNames) > 0 {
-		return "[" + strings.Join(s.QueueNames, ", ") + "]"
+// cutName returns the first name of a list, what is behind its comma, and whether there is one. A name in quotes may
+// have commas.
+func cutName(list string) (name, rest string, more bool) {
+	list = strings.TrimSpace(list)
+	if quoted, err := strconv.QuotedPrefix(list); err == nil && list[0] == '"' {
+		between, rest, more := strings.Cut(list[len(quoted):], ",")
+		if name, err := strconv.Unquote(quoted); err == nil && strings.TrimSpace(between) == "" {
+			return name, rest, more
+		}
 	}
-	return strconv.Itoa(s.Queues)
+	name, rest, more = strings.Cut(list, ",")
+	return strings.TrimSpace(name), rest, more
+}
+
+// QueuesText returns the number of queues, or the list of their names. A name that would be read as another one, or as
+// several, is in quotes.
+func (s Settings) QueuesText() string {
+	if len(s.QueueNames) == 0 {
+		return strconv.Itoa(s.Queues)
+	}
+	names := slices.Clone(s.QueueNames)
+	for i, name := range names {
+		if strings.Contains(name, ",") || strings.HasPrefix(name, `"`) {
+			names[i] = strconv.Quote(name)
+		}
+	}
+	return "[" + strings.Join(names, ", ") + "]"
 }
 
 // unbracket returns a list without its brackets, which it need not have. It returns false if only one of them is there.

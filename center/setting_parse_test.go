@@ -1,6 +1,7 @@
 package center_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,5 +84,21 @@ func TestSetReadsLists(t *testing.T) {
 	}
 	if err := s.Set("queues", "7"); err != nil || s.Queues != 7 || s.QueueNames != nil {
 		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// Names of queues are those of rows. A text with any names is read back as the same names: a form of the console, and a
+// command line that the doctor prints, have such texts.
+func TestTextsOfQueueNamesAreReadBack(t *testing.T) {
+	t.Parallel()
+	for _, names := range [][]string{
+		{"north", "south"}, {"1"}, {"a,b", "c"}, {",", ", x"}, {`"`, `a"b`, `"a", "b"`, `"a`}, {"[x]", "[y"}, {"z]"}, {`\`, `"\"`}, {"it's", "'a, b'"},
+		{"ö, ü", "-", "true"},
+	} {
+		s := center.Settings{Queues: 7, QueueNames: []string{"old"}}
+		text := center.Settings{QueueNames: names}.QueuesText()
+		if err := s.Set("queues", text); err != nil || s.Queues != 0 || !slices.Equal(s.QueueNames, names) {
+			t.Errorf("%s: %q and %d (%v), want %q", text, s.QueueNames, s.Queues, err, names)
+		}
 	}
 }
