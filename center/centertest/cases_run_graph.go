@@ -92,6 +92,19 @@ func testRunGraph(t *testing.T, c *center.Center) {
 		g["b"].tick()
 		g["b"].wantState(b, runs.Cancelled)
 	})
+	t.Run("R22 a tick fails none of many runs that are to be cancelled", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b")
+		root := g["a"].submit("k")
+		var want []string
+		for i := range 102 { // more than one tick ends
+			g["b"].submit(fmt.Sprint(i), root)
+			want = append(want, runs.Cancelled)
+		}
+		g["b"].exec("UPDATE schedule_run SET state = 'FAILED', finished_at = created_at WHERE run_id = '%s'", root)
+		g["b"].exec("UPDATE schedule_run SET cancel_requested = TRUE WHERE task_type = '%s'", g["b"].task)
+		g["b"].tick()
+		g["b"].wantRunStates(want...)
+	})
 	t.Run("R22 a graph with a failed middle is rerun as a whole", func(t *testing.T) {
 		g := newGraph(t, c, diamond...)
 		root := g["a"].submit("k")
