@@ -337,11 +337,13 @@ func continueBackfillsOf(ctx context.Context, t sqldb.Tx, ids []string) error {
 	return sqldb.Wrap(err, "continue the backfill")
 }
 
-// CancelBackfills cancels the open backfills of a trigger that an operator deletes, or of the locked task type if the
-// name is empty. The trigger may have had another target when its backfill was started. CancelBackfills does not change
-// their runs.
+// CancelBackfills cancels the open backfills of a trigger that an operator deletes, or if the name is empty, of the
+// locked task type and of its triggers, which are deleted with it. The trigger may have had another target when its
+// backfill was started. CancelBackfills does not change their runs.
 func CancelBackfills(ctx context.Context, l *roster.LockTx, trigger, reason string) error {
-	where, args := `own_sign = ? AND task_type = ?`, []any{reason, l.OwnSign, l.TaskType}
+	where := `own_sign = ? AND (task_type = ? OR trigger_name IN (SELECT g.name FROM schedule_trigger g
+		WHERE g.own_sign = ? AND g.target = ?))`
+	args := []any{reason, l.OwnSign, l.TaskType, l.OwnSign, l.TaskType}
 	if trigger != "" {
 		where, args = `own_sign = ? AND trigger_name = ?`, []any{reason, l.OwnSign, trigger}
 	}

@@ -63,22 +63,29 @@ func testBackfillEnds(t *testing.T, c *center.Center) {
 
 // testBackfillOfMovedTrigger checks the backfill of a trigger that has got another target.
 func testBackfillOfMovedTrigger(t *testing.T, c *center.Center) {
-	t.Run("R20 a backfill ends with its trigger, also after a change of the target", func(t *testing.T) {
-		r := newRunFixture(t, c, 1)
-		id := r.backfillHours(2, nil)
-		r.tick()
-		other := r.sibling("other")
-		other.define(center.Settings{Mode: center.ModeRun, Queues: 1})
-		trigger := r.readTrigger(r.task)
-		trigger.Target = other.task
-		d, err := c.Engine().Triggers.Compare(t.Context(), trigger, 0)
-		r.must(err)
-		_, err = c.Engine().Triggers.Apply(t.Context(), d, "test")
-		r.must(err)
-		r.wantBackfill(id, runs.BackfillRunning, 1, 0)
-		r.must(c.Engine().Triggers.Delete(t.Context(), trigger.Name, "test"))
-		r.wantBackfill(id, runs.BackfillCancelled, 1, 0)
-	})
+	for name, remove := range map[string]func(*fixture, runs.Trigger) error{
+		"trigger": func(r *fixture, t runs.Trigger) error { return c.Engine().Triggers.Delete(r.Context(), t.Name, "test") },
+		"task type": func(r *fixture, t runs.Trigger) error {
+			return ops.New(c).Tasks().Delete(r.Context(), t.Target, "test")
+		},
+	} {
+		t.Run("R20 a backfill ends with its moved trigger, deleted as a "+name, func(t *testing.T) {
+			r := newRunFixture(t, c, 1)
+			id := r.backfillHours(2, nil)
+			r.tick()
+			other := r.sibling("other")
+			other.define(center.Settings{Mode: center.ModeRun, Queues: 1})
+			trigger := r.readTrigger(r.task)
+			trigger.Target = other.task
+			d, err := c.Engine().Triggers.Compare(t.Context(), trigger, 0)
+			r.must(err)
+			_, err = c.Engine().Triggers.Apply(t.Context(), d, "test")
+			r.must(err)
+			r.wantBackfill(id, runs.BackfillRunning, 1, 0)
+			r.must(remove(r, trigger))
+			r.wantBackfill(id, runs.BackfillCancelled, 1, 0)
+		})
+	}
 }
 
 // testBackfillProblems checks which runs of a backfill are problems, and which problems they end.
