@@ -17,27 +17,25 @@ func (e *exertion) work() error {
 	return e.executed(n, [...]string{fateFine, fateOnce}[e.rng.IntN(2)], 10*time.Second)
 }
 
-// flood adds items for many pages of each queue, often under a rate. While a queue has some left, its turn comes again
-// and again, whatever the others have.
+// flood adds items for many pages of each queue, for one executor in each process, and often under a rate. While a queue
+// has some left, its turn comes again and again, whatever the others have.
 func (e *exertion) flood() error {
 	if !e.always() || e.w.h.has("queue_set") { // a weight may let a turn last for long
 		return nil
 	}
-	n, rate := 100+e.rng.IntN(200), 0
-	if e.rng.IntN(2) == 0 {
-		rate = 10 + e.rng.IntN(50)
-		if done, err := e.operate("task_set", "rate_per_second="+strconv.Itoa(rate)); err != nil || !done {
-			return err
-		}
-	}
+	n, rate := 100+e.rng.IntN(200), e.rng.IntN(2)*(10+e.rng.IntN(50))
 	limit := 20 * time.Second
 	if rate > 0 {
 		limit += time.Duration(n/rate+1) * 2 * time.Second
 	}
-	if err := e.executed(n, fateFine, limit); err != nil || len(e.w.broken) > 0 || rate == 0 {
+	done, err := e.operate("task_set", "thread_number=1", fmt.Sprint("rate_per_second=", rate))
+	if err != nil || !done {
 		return err
 	}
-	_, err := e.operate("task_set", "rate_per_second=0")
+	if err := e.executed(n, fateFine, limit); err != nil || len(e.w.broken) > 0 {
+		return err
+	}
+	_, err = e.operate("task_set", "rate_per_second=0", fmt.Sprint("thread_number=", max(1, e.task.settings.ThreadNumber)))
 	return err
 }
 
