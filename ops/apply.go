@@ -129,11 +129,11 @@ func (d *SettingsDiff) compareQueues(taskType string, row, s center.Settings) er
 // trigger.
 var ErrChanged = roster.ErrChanged
 
-// Apply writes the difference. It writes the settings first, in one transaction that raises their version. Then it
-// changes the queues: their number behind a barrier (N1), names one by one (N2). It refuses settings that a registered
-// server of any own_sign would reject, and names the server. It returns ErrChanged if Compare
-// has read another version of the settings, or of the number of queues, than the transaction that writes them.
-// Workers use the settings from their next heartbeats on. Apply creates a missing task type with its queues.
+// Apply writes the difference. It writes the settings and requests the number of queues (N1, N3) in one transaction,
+// and then adds and removes named queues one by one (N2). It refuses settings that a registered server of any own_sign
+// would reject, and names the server. It returns ErrChanged if Compare has read another version of the settings, or of
+// the number of queues, than the transaction that writes them. Workers use the settings from their next heartbeats on.
+// Apply creates a missing task type with its queues.
 func (t *Tasks) Apply(ctx context.Context, d SettingsDiff, actor string) error {
 	if d.Same() {
 		return nil
@@ -149,7 +149,7 @@ func (t *Tasks) Apply(ctx context.Context, d SettingsDiff, actor string) error {
 	if err := t.applySettings(ctx, d, actor); err != nil {
 		return err
 	}
-	err := t.applyQueues(ctx, d, actor)
+	err := t.applyQueueNames(ctx, d, actor)
 	if err != nil && len(d.Changes) > 0 {
 		err = fmt.Errorf("%w; the other settings of %s are changed already", err, d.TaskType)
 	}
@@ -174,46 +174,50 @@ func (t *Tasks) create(ctx context.Context, d SettingsDiff) error {
 	return nil
 }
 
-// applyQueues changes the queues.
-func (t *Tasks) applyQueues(ctx context.Context, d SettingsDiff, actor string) error {
-	switch {
-	case d.Total == 0: // Define has created the queues
-		return nil
-	case d.Repartitions() && d.Resizes:
-		return t.c.roster.Operator(actor).ResizeAll(ctx, d.TaskType, d.Wanted, d.QueuesVersion)
-	case d.Repartitions():
-		return t.c.roster.Operator(actor).Repartition(ctx, d.TaskType, d.Wanted, d.QueuesVersion)
-	}
-	return t.applyQueueNames(ctx, d, actor)
-}
-
+// applySettings writes the settings and requests the number of numbered queues, in one transaction: if one is refused,
+// nothing is written.
 func (t *Tasks) applySettings(ctx context.Context, d SettingsDiff, actor string) error {
-	if len(d.Changes) == 0 {
+	if len(d.Changes) == 0 && !d.Repartitions() {
 		return nil
 	}
 	if err := d.Settings.Validate(); err != nil {
 		return fmt.Errorf("task %s: %w", d.TaskType, err)
 	}
 	err := t.c.roster.UnderLock(ctx, d.TaskType, func(ctx context.Context, l *roster.LockTx) error {
-		if err := writeSettings(ctx, l, d.Settings.WithDefaults(), d.Version); err != nil {
-			return err
-		}
-		if err := applySchedule(ctx, l, d.Settings, actor); err != nil {
-			return err
-		}
-		if d.endsRuns() {
-			// Nobody makes a run meanwhile.
-			if _, err := l.Exec(ctx, `UPDATE schedule_task_running SET version = version + 1 WHERE task_type = ?`,
-				l.TaskType); err != nil {
-				return fmt.Errorf("lock: %w", err)
+		if len(d.Changes) > 0 {
+			if err := changeSettings(ctx, l, d, actor); err != nil {
+				return err
 			}
 		}
-		if err := refuseChange(ctx, l, l.OwnSign, d); err != nil {
-			return err
+		switch {
+		case !d.Repartitions():
+			return nil
+		case d.Resizes:
+			return l.ResizeAll(ctx, actor, d.Wanted, d.QueuesVersion)
 		}
-		return recordEverywhere(ctx, l, roster.Event{Kind: EventSettings, Actor: actor, Reason: changesText(d.Changes)})
+		return l.Repartition(ctx, actor, d.Wanted, d.QueuesVersion)
 	})
 	return sqldb.Prefix(err, "apply")
+}
+
+func changeSettings(ctx context.Context, l *roster.LockTx, d SettingsDiff, actor string) error {
+	if err := writeSettings(ctx, l, d.Settings.WithDefaults(), d.Version); err != nil {
+		return err
+	}
+	if err := applySchedule(ctx, l, d.Settings, actor); err != nil {
+		return err
+	}
+	if d.endsRuns() {
+		// Nobody makes a run meanwhile.
+		if _, err := l.Exec(ctx, `UPDATE schedule_task_running SET version = version + 1 WHERE task_type = ?`,
+			l.TaskType); err != nil {
+			return fmt.Errorf("lock: %w", err)
+		}
+	}
+	if err := refuseChange(ctx, l, l.OwnSign, d); err != nil {
+		return err
+	}
+	return recordEverywhere(ctx, l, roster.Event{Kind: EventSettings, Actor: actor, Reason: changesText(d.Changes)})
 }
 
 // Check returns the error with which Apply would refuse the settings now; nil if it would not. It only reads. Apply

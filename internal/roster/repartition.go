@@ -13,49 +13,54 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
+// Repartition does what [LockTx.Repartition] does, in a transaction of its own.
+func (o Operator) Repartition(ctx context.Context, taskType string, total int, seen int64) error {
+	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		return l.Repartition(ctx, o.actor, total, seen)
+	})
+	return sqldb.Prefix(err, "repartition")
+}
+
 // Repartition requests another number of numbered queues. With the number, items change their queue: mod(id, total).
 // So nothing changes before all owners have drained their queues and given them up (N1). Each request also withdraws
 // the requests to split or merge queues. Requesting the present number only withdraws; queues that were split do not
 // count in it, and stay as they are. If seen is not 0 and no longer the partition_version, it returns ErrChanged.
-func (o Operator) Repartition(ctx context.Context, taskType string, total int, seen int64) error {
+func (l *LockTx) Repartition(ctx context.Context, actor string, total int, seen int64) error {
 	if !validTotal(total) {
-		return fmt.Errorf("repartition %s: queues (%d) must be between 1 and %d", taskType, total, MaxQueues)
+		return fmt.Errorf("queues (%d) must be between 1 and %d", total, MaxQueues)
 	}
-	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
-		queues, err := l.NamedQueues(ctx)
-		if !errors.Is(err, ErrNumbered) {
-			return cmp.Or(err, errNamedQueues)
+	queues, err := l.NamedQueues(ctx)
+	if !errors.Is(err, ErrNumbered) {
+		return cmp.Or(err, errNamedQueues)
+	}
+	if seen != 0 && seen != l.versions.partition {
+		return ErrChanged
+	}
+	was := l.Changes
+	least := slices.MinFunc(queues, func(a, b NamedQueue) int { return a.Total - b.Total }).Total
+	same := !slices.ContainsFunc(queues, func(q NamedQueue) bool { return q.Total != total })
+	if same && len(was) == 0 {
+		return nil
+	}
+	// A request that only withdraws keeps the queues that have the cursors.
+	if l.Changes = (Changes{}); !same && (len(was) == 0 || total != least) {
+		if refused, err := mustHaveNoCursors(ctx, l); err != nil || refused != nil {
+			return cmp.Or(err, refused)
 		}
-		if seen != 0 && seen != l.versions.partition {
-			return ErrChanged
-		}
-		was := l.Changes
-		least := slices.MinFunc(queues, func(a, b NamedQueue) int { return a.Total - b.Total }).Total
-		same := !slices.ContainsFunc(queues, func(q NamedQueue) bool { return q.Total != total })
-		if same && len(was) == 0 {
-			return nil
-		}
-		// A request that only withdraws keeps the queues that have the cursors.
-		if l.Changes = (Changes{}); !same && (len(was) == 0 || total != least) {
-			if refused, err := mustHaveNoCursors(ctx, l); err != nil || refused != nil {
-				return cmp.Or(err, refused)
-			}
-			if err := voidReservations(ctx, l); err != nil {
-				return err
-			}
-			l.Changes[allQueues] = Change(total)
-		}
-		if err := l.queuesChanged(ctx, 0); err != nil {
+		if err := voidReservations(ctx, l); err != nil {
 			return err
 		}
-		reason := repartitionReason(was, l.Changes, l.QueueTotal)
-		if err := l.Record(ctx, Event{Kind: EventRepartition, Actor: o.actor, Reason: reason}); err != nil {
-			return err
-		}
-		_, _, err = makeChanges(ctx, l, o.actor)
+		l.Changes[allQueues] = Change(total)
+	}
+	if err := l.queuesChanged(ctx, 0); err != nil {
 		return err
-	})
-	return sqldb.Prefix(err, "repartition")
+	}
+	reason := repartitionReason(was, l.Changes, l.QueueTotal)
+	if err := l.Record(ctx, Event{Kind: EventRepartition, Actor: actor, Reason: reason}); err != nil {
+		return err
+	}
+	_, _, err = makeChanges(ctx, l, actor)
+	return err
 }
 
 // repartitionReason says what a request has changed.

@@ -26,56 +26,61 @@ const (
 //
 // The owner drains the queue and gives it up (Changes). Each server drains one such queue at a time.
 func (o Operator) Resize(ctx context.Context, taskType, queueID string, total int) error {
-	err := o.resize(ctx, taskType, total, 0, func(q NamedQueue) bool { return q.ID == queueID })
+	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		return l.resize(ctx, o.actor, total, 0, func(q NamedQueue) bool { return q.ID == queueID })
+	})
 	return sqldb.Prefix(err, "give queue %s another total in", queueID)
 }
 
-// ResizeAll does what Resize does for all queues. If seen is not 0 and no longer the partition_version, it returns
-// ErrChanged.
+// ResizeAll does what [LockTx.ResizeAll] does, in a transaction of its own.
 func (o Operator) ResizeAll(ctx context.Context, taskType string, total int, seen int64) error {
-	err := o.resize(ctx, taskType, total, seen, func(NamedQueue) bool { return true })
+	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		return l.ResizeAll(ctx, o.actor, total, seen)
+	})
 	return sqldb.Prefix(err, "split or merge the queues of")
 }
 
-func (o Operator) resize(ctx context.Context, taskType string, total int, seen int64,
-	asked func(NamedQueue) bool,
-) error {
-	return o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
-		if seen != 0 && seen != l.versions.partition {
-			return ErrChanged
-		}
-		queues, err := resizableQueues(ctx, l)
-		if err != nil {
-			return err
-		}
-		requests, err := queues.requests(total, asked)
-		if err != nil {
-			return err
-		}
-		events := queues.withdraw(l, requests, o.actor)
-		for id, total := range requests {
-			if total == queues[id].Total {
-				continue // the withdrawal is all that was asked for
-			}
-			l.Changes[id] = Change(total)
-			events = append(events, Event{
-				Kind: EventResizing, queue: id, from: queues[id].Owner, epoch: queues[id].Epoch, Actor: o.actor,
-				Reason: fmt.Sprintf("the total %d was requested instead of %d", total, queues[id].Total),
-			})
-		}
-		if err := errors.Join(queues.checkRequests(l, requests), checkOpenRun(ctx, l, requests)); err != nil {
-			return err
-		}
-		slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.queue, b.queue) }) // withdrawals first
-		if err := l.queuesChanged(ctx, 0); err != nil {
-			return err
-		}
-		if err := l.Record(ctx, events...); err != nil {
-			return err
-		}
-		_, _, err = makeChanges(ctx, l, o.actor)
+// ResizeAll does what Operator.Resize does for all queues. If seen is not 0 and no longer the partition_version, it
+// returns ErrChanged.
+func (l *LockTx) ResizeAll(ctx context.Context, actor string, total int, seen int64) error {
+	return l.resize(ctx, actor, total, seen, func(NamedQueue) bool { return true })
+}
+
+func (l *LockTx) resize(ctx context.Context, actor string, total int, seen int64, asked func(NamedQueue) bool) error {
+	if seen != 0 && seen != l.versions.partition {
+		return ErrChanged
+	}
+	queues, err := resizableQueues(ctx, l)
+	if err != nil {
 		return err
-	})
+	}
+	requests, err := queues.requests(total, asked)
+	if err != nil {
+		return err
+	}
+	events := queues.withdraw(l, requests, actor)
+	for id, total := range requests {
+		if total == queues[id].Total {
+			continue // the withdrawal is all that was asked for
+		}
+		l.Changes[id] = Change(total)
+		events = append(events, Event{
+			Kind: EventResizing, queue: id, from: queues[id].Owner, epoch: queues[id].Epoch, Actor: actor,
+			Reason: fmt.Sprintf("the total %d was requested instead of %d", total, queues[id].Total),
+		})
+	}
+	if err := errors.Join(queues.checkRequests(l, requests), checkOpenRun(ctx, l, requests)); err != nil {
+		return err
+	}
+	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.queue, b.queue) }) // withdrawals first
+	if err := l.queuesChanged(ctx, 0); err != nil {
+		return err
+	}
+	if err := l.Record(ctx, events...); err != nil {
+		return err
+	}
+	_, _, err = makeChanges(ctx, l, actor)
+	return err
 }
 
 // sizedQueue is a numbered queue with what its parts inherit, in the order in which readSizedQueues reads it.
