@@ -16,7 +16,7 @@ import (
 // load FINISHED". Lists may be as in rota.yaml, too: "[extract, load: FINISHED]". An empty text means the default, and
 // a 0 that would mean it is an error. Settings.Validate checks the value.
 func (s *Settings) Set(name, text string) (err error) {
-	text = strings.TrimSpace(text)
+	given, text := text, strings.TrimSpace(text)
 	if name == "queues" {
 		return s.setQueues(text)
 	}
@@ -27,6 +27,9 @@ func (s *Settings) Set(name, text string) (err error) {
 	switch field := settingTable[i].Field(s).(type) {
 	case *string:
 		*field = text
+		if field == &s.TaskParameter {
+			*field = given // dealers get it as it is
+		}
 	case *int:
 		*field, err = parseOr(text, 0, strconv.Atoi)
 	case *float64:

@@ -102,3 +102,17 @@ func TestTextsOfQueueNamesAreReadBack(t *testing.T) {
 		}
 	}
 }
+
+// A text that is handed on as it is keeps the blanks and the end of a line at its ends. Other texts may have blanks there.
+func TestTaskParameterIsExact(t *testing.T) {
+	t.Parallel()
+	var s center.Settings
+	for _, text := range []string{"{\n  \"a\": 1\n}\n", " x ", "\n", ""} {
+		if err := s.Set("task_parameter", text); err != nil || s.TaskParameter != text {
+			t.Errorf("%q: %q, %v", text, s.TaskParameter, err)
+		}
+	}
+	if err := s.Set("time_zone", " UTC "); err != nil || s.TimeZone != "UTC" {
+		t.Errorf("time_zone: %q, %v", s.TimeZone, err)
+	}
+}
