@@ -13,9 +13,9 @@ type Stats struct {
 
 	// Errors counts the failed tries by the kind of their error, and has all kinds: rolled_back (a conflict:
 	// serialization, deadlock, lock timeout, busy), interrupted (the statement took too long, or was killed), broken
-	// (the connection failed), read_only (the server does not accept writes), bad_data (a value or a row breaks a rule, as
-	// an item of a dealer may do), refused (the database refused the statement for another reason) and other (not an error
-	// of the database: ErrFenced, or an ended context).
+	// (the connection failed), read_only (the server does not accept writes), bad_data (a value or a row breaks a
+	// rule, as an item of a dealer may do), refused (the database refused the statement for another reason) and other
+	// (not an error of the database: ErrFenced, or an ended context).
 	Errors map[string]int64
 
 	// Runs counts the runs whose end this Center has written, by their end.

@@ -28,7 +28,9 @@ type runsPage struct {
 
 // Submits reports whether the list is of a task type of which a run can be submitted.
 func (p runsPage) Submits() bool {
-	return slices.ContainsFunc(p.Tasks, func(t ops.TaskRecord) bool { return t.TaskType == p.Task && t.Mode == center.ModeRun })
+	return slices.ContainsFunc(p.Tasks, func(t ops.TaskRecord) bool {
+		return t.TaskType == p.Task && t.Mode == center.ModeRun
+	})
 }
 
 // progress returns how many of the queues of a run have ended, in percent.
