@@ -83,9 +83,9 @@ type Config struct {
 	// Defaults to none.
 	Alerter Alerter
 
-	// Retention is how long the database keeps events, the history of servers, and runs that have ended. A key or a slot
-	// whose run was deleted gets a run again, if a program submits it or a backfill reaches it. Where processes have
-	// different retentions, the shortest one counts, in all environments. Defaults to 7 days.
+	// Retention is how long the database keeps events, the history of servers, and runs that have ended. A key or a
+	// slot whose run was deleted gets a run again, if a program submits it or a backfill reaches it. Where processes
+	// have different retentions, the shortest one counts, in all environments. Defaults to 7 days.
 	Retention time.Duration
 
 	// ItemRetention is how long the database keeps the record of an item that is dead, or that is due and that no worker

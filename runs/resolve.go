@@ -138,7 +138,8 @@ func (c *closer) dependants(ctx context.Context, runID string) (runs []taskRun, 
 
 // resolvable is the condition that the upstreams of a WAITING run w decide its next state. They do not decide that of a
 // run that is to be cancelled: a tick cancels only some of these.
-const resolvable = `NOT w.cancel_requested AND (EXISTS (SELECT 1 FROM schedule_run_dep d LEFT JOIN schedule_run u ON u.run_id = d.upstream_run_id
+const resolvable = `NOT w.cancel_requested AND (EXISTS (SELECT 1 FROM schedule_run_dep d
+		LEFT JOIN schedule_run u ON u.run_id = d.upstream_run_id
 		WHERE d.run_id = w.run_id AND (u.run_id IS NULL AND NOT ` + toBeMade + ` OR d.rule = '` + RuleSuccess + `'
 		AND u.state IN ('` + Failed + `', '` + DependentFailed + `', '` + Cancelled + `', '` + Skipped + `')))
 	OR NOT EXISTS (SELECT 1 FROM schedule_run_dep d LEFT JOIN schedule_run u ON u.run_id = d.upstream_run_id

@@ -48,8 +48,8 @@ const (
 	unfinished = `('` + QueuePending + `', '` + QueueRunning + `')`
 )
 
-// succeeded is the condition that a run has succeeded, and that its slot has come. If the clock was ahead when a trigger
-// fired, the success of its slot says nothing about the slots before it (S17).
+// succeeded is the condition that a run has succeeded, and that its slot has come. If the clock was ahead when a
+// trigger fired, the success of its slot says nothing about the slots before it (S17).
 const succeeded = `(state = '` + Success + `' AND scheduled_at <= {now})`
 
 // ErrUnknownRun means that no run in this own_sign has that id.
