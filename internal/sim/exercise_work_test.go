@@ -17,18 +17,18 @@ func (e *exertion) work() error {
 	return e.executed(n, [...]string{fateFine, fateOnce}[e.rng.IntN(2)], 10*time.Second)
 }
 
-// flood adds items for many pages of each queue, for one executor in each process, and often under a rate. While a queue
-// has some left, its turn comes again and again, whatever the others have.
+// flood adds items for many pages of each queue, for one executor in each process, or for a few that wait for a rate.
+// While a queue has some left, its turn comes again and again, whatever the others have.
 func (e *exertion) flood() error {
 	if !e.always() || e.w.h.has("queue_set") { // a weight may let a turn last for long
 		return nil
 	}
-	n, rate := 100+e.rng.IntN(200), e.rng.IntN(2)*(10+e.rng.IntN(50))
-	limit := 20 * time.Second
-	if rate > 0 {
+	n, rate, threads, limit := 100+e.rng.IntN(200), 0, 1, 20*time.Second
+	if e.rng.IntN(3) > 0 {
+		rate, threads = 10+e.rng.IntN(20), 4
 		limit += time.Duration(n/rate+1) * 2 * time.Second
 	}
-	done, err := e.operate("task_set", "thread_number=1", fmt.Sprint("rate_per_second=", rate))
+	done, err := e.operate("task_set", fmt.Sprint("thread_number=", threads), fmt.Sprint("rate_per_second=", rate))
 	if err != nil || !done {
 		return err
 	}
