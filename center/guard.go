@@ -108,9 +108,9 @@ const (
 	reachLogPause = time.Minute            // between two lines of the log that say the same
 )
 
-// reach takes a step of Open, again and again until the server lets it. A fleet that starts before its database, or while
-// it fails over, then waits for it as it does at any later time, instead of depending on a supervisor that goes on
-// restarting it.
+// reach takes a step of Open, again and again until the server lets it. A fleet that starts before its database, or
+// while it fails over, then waits for it as it does at any later time, instead of depending on a supervisor that goes
+// on restarting it.
 func (g guard) reach(ctx context.Context, step func(context.Context) error) error {
 	pause := backoff.NewExponentialBackOff() // with jitter, because all processes of a fleet wait
 	pause.InitialInterval, pause.MaxInterval = reachPause, reachMaxPause

@@ -92,7 +92,15 @@ func TestSetReadsLists(t *testing.T) {
 func TestTextsOfQueueNamesAreReadBack(t *testing.T) {
 	t.Parallel()
 	for _, names := range [][]string{
-		{"north", "south"}, {"1"}, {"a,b", "c"}, {",", ", x"}, {`"`, `a"b`, `"a", "b"`, `"a`}, {"[x]", "[y"}, {"z]"}, {`\`, `"\"`}, {"it's", "'a, b'"},
+		{"north", "south"},
+		{"1"},
+		{"a,b", "c"},
+		{",", ", x"},
+		{`"`, `a"b`, `"a", "b"`, `"a`},
+		{"[x]", "[y"},
+		{"z]"},
+		{`\`, `"\"`},
+		{"it's", "'a, b'"},
 		{"ö, ü", "-", "true"},
 	} {
 		s := center.Settings{Queues: 7, QueueNames: []string{"old"}}

@@ -109,14 +109,14 @@ func (a *alerter) checkStandby(p roster.HeartbeatReply) {
 // standbyText says how many workers have no queue, and the settings that may be why.
 func (a *alerter) standbyText(ctx context.Context, s Settings) (string, error) {
 	servers, standby, queues, err := a.roster.Roster().Standby(ctx, a.taskType)
-	why := fmt.Sprintf("queues: %d", queues)
+	why := []string{fmt.Sprintf("queues: %d", queues)}
 	names := []string{"max_servers", "max_servers_per_host", "max_in_flight", "require"}
 	for _, r := range s.Records() {
 		if slices.Contains(names, r.Name) && r.Text != "0" && r.Text != "" {
-			why += fmt.Sprintf(", %s: %s", r.Name, r.Text)
+			why = append(why, r.Name+": "+r.Text)
 		}
 	}
-	return fmt.Sprintf("%d of %d workers stand by (%s)", standby, servers, why), err
+	return fmt.Sprintf("%d of %d workers stand by (%s)", standby, servers, strings.Join(why, ", ")), err
 }
 
 // checkStalled notes calls of the dealer that do not end. It is not asked where the alert FAILING names them.

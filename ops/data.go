@@ -94,8 +94,8 @@ func (d *Data) known(rows []roster.DataRow) (list []DataRecord) {
 	return list
 }
 
-// alerts returns the open alerts about data databases, UNREACHABLE before FENCE_WAIT, the oldest first. It reads each kind
-// by itself, because there may be a FENCE_WAIT for each queue.
+// alerts returns the open alerts about data databases, UNREACHABLE before FENCE_WAIT, the oldest first. It reads each
+// kind by itself, because there may be a FENCE_WAIT for each queue.
 func (d *Data) alerts(ctx context.Context) (all []EventRecord, err error) {
 	for _, kind := range []string{condition.Unreachable.Name, condition.FenceWait.Name} {
 		list, err := d.c.Events().List(ctx, EventFilter{Kind: EventAlert, Open: true, alert: kind}, alertsOfData)

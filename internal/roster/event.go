@@ -223,8 +223,8 @@ func (r *Roster) FailingFor(ctx context.Context, taskType string) (time.Duration
 	return f.Now.Sub(f.Since), nil
 }
 
-// Standby counts the eligible servers, those of them that have said that they own no queue, and the queues, for a message
-// to people.
+// Standby counts the eligible servers, those of them that have said that they own no queue, and the queues, for a
+// message to people.
 func (r *Roster) Standby(ctx context.Context, taskType string) (servers, standby, queues int, err error) {
 	type counts struct{ Servers, Standby, Queues int }
 	n, err := sqldb.Value[counts](ctx, r.DB, `SELECT COUNT(*), COUNT(CASE WHEN state = '`+StateStandby+`' THEN 1 END),

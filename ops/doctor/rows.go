@@ -153,8 +153,8 @@ func (r rosterRows) waiting() iter.Seq2[string, []string] {
 	}
 }
 
-// isHung reports whether the queue has no owner because of a call that hangs (P9). A plan has noted which rule keeps the
-// queue from the server that comes nearest to getting it (P8). Before a plan, any call that hangs counts.
+// isHung reports whether the queue has no owner because of a call that hangs (P9). A plan has noted which rule keeps
+// the queue from the server that comes nearest to getting it (P8). Before a plan, any call that hangs counts.
 func isHung(q ops.QueueRecord) bool {
 	return q.Status == "UNASSIGNED" && len(q.HungOn) > 0 && (q.WaitsFor == nil || *q.WaitsFor == plan.WaitsForHung)
 }
