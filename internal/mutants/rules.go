@@ -71,6 +71,18 @@ var otherMutants = []mutant{
 		"postgres.TestErrorClasses",
 	},
 	{
+		"", "a worker ends if the database is lost while it looks for the tables",
+		"open", "g.reach(ctx, g.tables)",
+		"g.tables(ctx)",
+		"TestOpenWaits -timeout 60s",
+	},
+	{
+		"", "settings are written although the number of queues is refused",
+		"applySettings", "case !d.Repartitions():",
+		"case !d.Repartitions() || len(d.Changes) > 0:",
+		"TestApplyWritesAllOrNothing",
+	},
+	{
 		"", "a file that is refused leaves tables behind",
 		"open", "if c.options.BeforeTables != nil {",
 		"if err := g.tables(ctx); err != nil {\n\t\treturn err\n\t}\n\tif c.options.BeforeTables != nil {",

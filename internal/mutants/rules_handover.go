@@ -75,6 +75,12 @@ var handoverMutants = []mutant{
 		"TestALeaveIsTriedForFiveSeconds",
 	},
 	{
+		"P13", "a queue of a leaving server moves on if the server that had requested it dies",
+		"requested", "return live && r.limits.Forbids(q, s) == Stays",
+		"return q.Requester != \"\" || live && s.Leaving",
+		"TestLeavingServerKeepsQueuesOfLostRequesters",
+	},
+	{
 		"P13", "a queue that was merged still waits for an absent server",
 		"mergeQueues", "reserved_for = NULL, reserved_until = NULL, ",
 		"",

@@ -286,7 +286,7 @@ var planMutants = []mutant{
 	},
 	{
 		"P13", "plans request the queues of a server that leaves for a while",
-		"waits", "case leaves && q.Requester == \"\":",
+		"waits", "case leaves && !r.requested(q):",
 		"case false && leaves:",
 		"TestConformance/.*/P13_leaving_servers",
 	},

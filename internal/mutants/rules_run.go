@@ -273,6 +273,42 @@ var runMutants = []mutant{
 		"TestRetentionLeavesARunThatAnotherWaitsForNow",
 	},
 	{
+		"R12", "a rerun waits for a run that had succeeded and was deleted",
+		"deleteRuns", "(rule = '`+RuleFinished+`' OR EXISTS (",
+		"(1 = 0 AND EXISTS (",
+		"TestConformance",
+	},
+	{
+		"R12", "a missed slot is a problem again when retention has deleted the run that made up for it",
+		"Clean", " AND NOT `+endsMissed+`",
+		"`+`",
+		"TestConformance",
+	},
+	{
+		"R12", "a failure is deleted although the later one is acknowledged",
+		"lastFailure", "(` + unresolved + `\n\t\t\tOR",
+		"(s.failed_at IS NOT NULL\n\t\t\tOR",
+		"TestConformance",
+	},
+	{
+		"R19", "the success of a slot that is still to come ends the problems of its trigger",
+		"succeeded", " AND scheduled_at <= {now}",
+		"",
+		"TestConformance",
+	},
+	{
+		"R22", "a tick fails runs that are to be cancelled",
+		"resolvable", "NOT w.cancel_requested AND ",
+		"",
+		"TestConformance",
+	},
+	{
+		"R14", "a rerun continues the backfill of a task type without runs",
+		"continueBackfillsOf", "WHERE t.mode = '`+ModeRun+`'",
+		"WHERE t.mode <> ''`+`",
+		"TestConformance",
+	},
+	{
 		"R12", "a rerun leaves out the queues that retention has deleted",
 		"snapshotQueues", "if len(rows) == r.QueueTotal && (",
 		"if len(rows) > 0 && (",
