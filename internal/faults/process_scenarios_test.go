@@ -188,8 +188,8 @@ func namedRestart(s *stage) {
 		s.works(5)
 	}
 	s.leave(named[0])
-	s.exec(`UPDATE schedule_task_running SET membership_version = membership_version + 1, reserved_until = NULL`)
 	s.exec(`UPDATE schedule_queue SET reserved_for = NULL, reserved_until = NULL`)
+	s.exec(`UPDATE schedule_task_running SET membership_version = membership_version + 1, reserved_until = NULL`) // a plan is due
 	s.awaitBalance()
 	s.works(20)
 }
