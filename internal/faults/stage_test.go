@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -420,6 +421,11 @@ func (s workerSteps) leave(leaving ...*worker) {
 	})
 }
 
+// notLeft finds that a worker could not leave because the database did not answer in time. On a busy machine it may not,
+// and a PgBouncer 1.18 ends by itself now and then (https://github.com/pgbouncer/pgbouncer/issues/801). That a worker
+// leaves without an error is for tests without real time.
+var notLeft = regexp.MustCompile(`(deadline exceeded|connection refused|reset by peer|EOF); the other workers take over`)
+
 // close waits until all items are done, terminates all workers and checks the history.
 func (s *stage) close() {
 	s.t.Helper()
@@ -430,12 +436,12 @@ func (s *stage) close() {
 	s.until("all items are done", func() bool { return s.items(false) == 0 })
 	s.awaitBalance()
 	s.leave(s.live()...)
-	crashed := s.pooler != nil && s.pooler.HasCrashed()
-	if crashed {
-		s.t.Log("PgBouncer has crashed, so that workers could not tell the roster that they leave")
-	}
 	for _, w := range s.workers {
-		if !w.killed && w.Err != nil && !crashed { // a failure, or a data race
+		switch {
+		case w.killed || w.Err == nil:
+		case notLeft.MatchString(w.Tail(3)):
+			s.t.Logf("worker %d could not tell the roster that it leaves", w.PID)
+		default: // a failure, or a data race
 			s.t.Errorf("worker %d ended with an error: %v", w.PID, w.Err)
 		}
 	}

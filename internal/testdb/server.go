@@ -2,7 +2,6 @@ package testdb
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	_ "embed"
 	"errors"
@@ -116,13 +115,6 @@ func (s *Server) Close() error {
 		return fmt.Errorf("close %s: %w", s.url, err)
 	}
 	return nil
-}
-
-// HasCrashed reports whether a PgBouncer has ended by itself. Version 1.18 does if a client that cancels a statement goes
-// away too soon: https://github.com/pgbouncer/pgbouncer/issues/801
-func (s *Server) HasCrashed() bool {
-	log, _ := os.ReadFile(filepath.Join(s.dir, "log")) // a server of somebody else has none here
-	return bytes.Contains(log, []byte("bad client state"))
 }
 
 func (s *Server) say(word string) error {
