@@ -26,7 +26,7 @@ type runsPage struct {
 	Matrix      matrix // of one task type
 }
 
-// Submits reports whether the list is of a task type of which a run can be submitted.
+// Submits reports whether people can submit a run of the task type that the list shows.
 func (p runsPage) Submits() bool {
 	return slices.ContainsFunc(p.Tasks, func(t ops.TaskRecord) bool {
 		return t.TaskType == p.Task && t.Mode == center.ModeRun

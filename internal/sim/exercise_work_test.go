@@ -44,9 +44,9 @@ func (e *exertion) longest() time.Duration {
 	return e.task.takes*11/10 + e.task.settings.SleepTimeInterval + 250*time.Millisecond
 }
 
-// executed adds items, of which the last one has the fate. A call begins at once, and all items are done within the time
-// that one executor needs for them, and a bit more. No queue waits for its turn while it has items and others are
-// executed.
+// executed adds items and gives the last one the fate. It checks that a call begins at once, and that the processes do
+// all items within the time that one executor needs for them, and a bit more. No queue with items waits for its turn
+// while the processes execute those of others.
 func (e *exertion) executed(n int, fate string, more time.Duration) error {
 	missing, err := e.missing(e.task)
 	if err != nil || len(missing) > 0 { // some of the items have no queue

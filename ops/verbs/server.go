@@ -306,8 +306,8 @@ func nameServers(servers []ops.ServerRecord) string {
 	return human.Count(len(servers), "worker", "workers")
 }
 
-// handOver says where the queues go that a server hands over in order. otherwise says what happens to those that no
-// other server can take.
+// handOver says where a server that hands its queues over in order sends them. otherwise says what happens to those
+// that no other server can take.
 func (f future) handOver(otherwise string) string {
 	switch {
 	case f.Queues == 0:
