@@ -128,7 +128,7 @@ package engine
 //
 // The pauses of an item follow a policy: the nth is Retry x RetryFactor^(n-1), at most RetryMax, with jitter. With the
 // defaults of package center (1 s, 2, 6 h, a jitter of one half, 25 attempts) the 24 pauses are 1 s to 16,384 s and
-// nine times 6 h: 63 hours without jitter, 31 hours at least. So an item survives an outage of a day. The pause of a
+// nine times 6 h: 63 hours without jitter, 31 to 67 with it. So an item survives an outage of a day. The pause of a
 // queue is at most a minute. Retries become due one after another. Therefore the next select of a lane whose page holds
 // only retries comes half a second later at the earliest, and the retries that become due in between share a page.
 //

@@ -32,8 +32,8 @@ func TestItemIsRetriedForDays(t *testing.T) {
 		for w.Stats().DeadCount == 0 && time.Since(w.begin) < 10*24*time.Hour {
 			time.Sleep(time.Minute)
 		}
-		if d := time.Since(w.begin); d < 31*time.Hour || d > 64*time.Hour || r.fails["a1"] != 25 {
-			t.Errorf("a1 is dead after %s and %d attempts, want 31 h to 64 h and 25", d, r.fails["a1"])
+		if d := time.Since(w.begin); d < 31*time.Hour || d > 67*time.Hour || r.fails["a1"] != 25 {
+			t.Errorf("a1 is dead after %s and %d attempts, want 31 h to 67 h and 25", d, r.fails["a1"])
 		}
 	})
 }
