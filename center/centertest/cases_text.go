@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -28,17 +29,20 @@ import (
 // crab is a letter of four bytes in UTF-8 that a server has only if its encoding is UTF-8 without limits.
 const crab = "🦀"
 
-// hostileTexts are what a program may give for any text, by name.
-var hostileTexts = map[string]string{
-	"four bytes": "a" + crab + "b",
-	"NUL":        "a\x00b",
-	"no UTF-8":   "a\xffb",
-	"surrogate":  "a\xed\xa0\x80b",
-	"lines":      "a\nb",
-	"60 kB":      strings.Repeat(crab, 15_000),
-	"escapes":    strings.Repeat(`"`, 60_000), // each is two characters in JSON
-	"10 MB":      strings.Repeat(crab, 10<<20/len(crab)),
-}
+// hostileTexts returns what a program may give for any text, by name. It makes them at their first use: each of the
+// processes that a test starts would pay for 10 MB otherwise.
+var hostileTexts = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"four bytes": "a" + crab + "b",
+		"NUL":        "a\x00b",
+		"no UTF-8":   "a\xffb",
+		"surrogate":  "a\xed\xa0\x80b",
+		"lines":      "a\nb",
+		"60 kB":      strings.Repeat(crab, 15_000),
+		"escapes":    strings.Repeat(`"`, 60_000), // each is two characters in JSON
+		"10 MB":      strings.Repeat(crab, 10<<20/len(crab)),
+	}
+})
 
 // textWriter is a call that writes a text from outside into columns. write makes the call, after ready if it has to
 // prepare something.
@@ -108,7 +112,7 @@ func testTexts(t *testing.T, c *center.Center, url string) {
 	t.Run("X12 each column of texts is written or has a reason", func(t *testing.T) { coverTexts(t, all) })
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run("X12 "+name, func(t *testing.T) {
-			for _, kind := range slices.Sorted(maps.Keys(hostileTexts)) {
+			for _, kind := range slices.Sorted(maps.Keys(hostileTexts())) {
 				w.tryText(t, kind, all[name])
 			}
 		})
@@ -158,7 +162,7 @@ func coverTexts(t *testing.T, all map[string]textWriter) {
 // tryText makes one call with one text.
 func (w *writers) tryText(t *testing.T, kind string, writer textWriter) {
 	t.Helper()
-	text := hostileTexts[kind]
+	text := hostileTexts()[kind]
 	w.columns = writer.columns
 	w.ready()
 	err := writer.write(text)
