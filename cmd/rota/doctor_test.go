@@ -191,7 +191,7 @@ func TestTopOnceShowsWhatIsDone(t *testing.T) {
 // The lists show the last error with its age, as it may be over for a long time. The doctor leaves out one that is.
 func TestLastErrorsHaveAnAge(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		s.exec("UPDATE schedule_server SET last_error = 'no such\ntable', last_error_at = '2020-01-01 00:00:00.000000' WHERE uuid = '" + web1 + "'")

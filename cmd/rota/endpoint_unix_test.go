@@ -147,7 +147,7 @@ tasks:
 // A status that is permanent makes a row dead at once, and the rows of its customer wait.
 func TestEndpoint(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		db, dir, h := openWebhook(t, url)
 		for n := 1; n <= events; n += 7 {
@@ -198,7 +198,7 @@ func (h *webhook) wantAll() {
 // keys, and no other ones: at least once, and still in order.
 func TestEndpointAfterAKill(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		db, dir, h := openWebhook(t, url)
 		kill := sync.OnceFunc(func() { close(h.killed) })

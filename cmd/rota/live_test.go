@@ -60,7 +60,7 @@ func TestWorkerFollowsTheOperator(t *testing.T) {
 // doctor has the same words.
 func TestWorkerStatesFalse(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		_, dir := openOrders(t, url, 1)
 		s := &testRoster{T: t, url: url, dir: dir}

@@ -61,14 +61,12 @@ func TestCommandsWithoutRoster(t *testing.T) {
 // Every command refuses a database without the tables and creates none.
 func TestCommandsWithoutSchema(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
-		t.Run(kind, func(t *testing.T) {
-			s := &testRoster{T: t, url: testdb.URL(t, kind), dir: t.TempDir()}
-			for _, args := range rosterCommands {
-				s.wantError(1, `run "rota migrate up"`, args)
-			}
-		})
-	}
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
+		s := &testRoster{T: t, url: url, dir: t.TempDir()}
+		for _, args := range rosterCommands {
+			s.wantError(1, `run "rota migrate up"`, args)
+		}
+	})
 }
 
 func TestCommandsRefuseBadInput(t *testing.T) {

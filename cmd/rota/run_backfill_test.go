@@ -16,7 +16,7 @@ const march = "run backfill extract --from 2025-03-28 --to 2025-04-01" // days i
 // The commands start, show and control a backfill.
 func TestCommandsStartShowAndControlABackfill(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		extract, _ := s.runs()
@@ -55,7 +55,7 @@ func TestCommandsStartShowAndControlABackfill(t *testing.T) {
 // JSON and CSV have all slots and queues of a backfill.
 func TestBackfillShowJSON(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		extract, _ := s.runs()

@@ -29,7 +29,7 @@ done
 // run, the next one, the params, the key and the attempt.
 func TestProgramsGetTheFieldsOfARun(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		requests := make(chan []byte, 2)
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -30,7 +30,7 @@ const (
 // The commands show and change a run and its dependant.
 func TestRuns(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		extract, report := s.runs()

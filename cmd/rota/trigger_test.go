@@ -69,7 +69,7 @@ func TestTriggerApply(t *testing.T) {
 
 func TestTriggers(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		s.runs()

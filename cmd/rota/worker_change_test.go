@@ -13,7 +13,7 @@ import (
 // server.
 func TestServersOfAProcessOrHost(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		const regions, second = "web1:1:00000003", "web1:7:00000004"

@@ -26,7 +26,7 @@ const failingQueueDealer = `
 // it until its first success.
 func TestWorkerKeepsWhichQueueFails(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
 		t.Parallel()
 		orders := 80
 		db, dir := openOrders(t, url, orders)
