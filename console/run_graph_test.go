@@ -134,3 +134,15 @@ func TestRunWaitsForAnother(t *testing.T) {
 		t.Errorf("the run does not wait for the run that was shown:\n%s", page.body)
 	}
 }
+
+// The page of the runs of one task type has only its problems.
+func TestProblemsOfOneTaskType(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{})
+	failed := `<a href="run?run=` + s.failedRun() + `">run</a>`
+	for path, want := range map[string]bool{"/runs": true, "/runs?task=failing": true, "/runs?task=upstream": false} {
+		if page := s.get(path); strings.Contains(page.body, failed) != want {
+			t.Errorf("%s names the failed run: %t, want %t:\n%s", path, !want, want, page.body)
+		}
+	}
+}

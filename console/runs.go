@@ -67,6 +67,9 @@ func showRuns(ctx context.Context, v *viewer, query url.Values) content {
 	}
 	p.Problems = loadRows(ctx, v, "problems", func(r runs.Problem) string { return r.TaskType },
 		func(ctx context.Context) ([]runs.Problem, error) { return v.client.Runs().Problems(ctx, "") })
+	if p.Task != "" {
+		p.Problems = slices.DeleteFunc(slices.Clone(p.Problems), func(r runs.Problem) bool { return r.TaskType != p.Task })
+	}
 	list := v.runsUpTo(ctx, runs.Filter{TaskType: p.Task, State: p.State, Name: p.Name}, p.Pages.limit())
 	p.Calendar = v.calendarOf(ctx, p.Task)
 	if p.Task != "" {
