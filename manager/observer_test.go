@@ -30,7 +30,7 @@ func (w *watched) Planned(p manager.Plan) {
 
 func (*watched) Heartbeat(time.Duration, error)      {}
 func (*watched) Statistics(time.Duration, error)     {}
-func (*watched) Swept(string, string, time.Duration) {}
+func (*watched) Swept(manager.Sweep) {}
 
 // A second worker joins while the first executes an item of each queue: one queue is requested, drained and released.
 // Then the second one leaves.

@@ -105,9 +105,15 @@ type Observer interface {
 	// Planned is called after this process has planned the owners of the queues, has expired servers, or has failed to.
 	// It is not called when another process was planning, nor for the plan with which a server leaves.
 	Planned(Plan)
-	// Swept is called when this process has ended its sweep of a queue. result is one of the Sweep constants. took is the
-	// time since this process began the sweep.
-	Swept(taskType, result string, took time.Duration)
+	// Swept is called when this process has ended its sweep of a queue.
+	Swept(Sweep)
+}
+
+// Sweep is the sweep of one queue of a run by this process, which has ended.
+type Sweep struct {
+	TaskType, OwnSign string
+	Result            string        // one of the Sweep constants
+	Took              time.Duration // since this process began it
 }
 
 // The results of sweeps (mode RUN).

@@ -383,7 +383,7 @@ func (s *sweeper) suspendOne(ctx context.Context, sw *sweep) error {
 // count tells the observers how a sweep has ended.
 func (s *sweeper) count(sw *sweep, result string) {
 	for _, o := range s.cfg.Observers {
-		o.Swept(s.taskType, result, time.Since(sw.began))
+		o.Swept(Sweep{TaskType: s.taskType, OwnSign: s.roster.OwnSign(), Result: result, Took: time.Since(sw.began)})
 	}
 }
 

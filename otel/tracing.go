@@ -180,7 +180,7 @@ func (*Tracing) Heartbeat(time.Duration, error) {}
 func (*Tracing) Statistics(time.Duration, error) {}
 
 // Swept implements manager.Observer. It makes no span.
-func (*Tracing) Swept(string, string, time.Duration) {}
+func (*Tracing) Swept(manager.Sweep) {}
 
 // RunEnded makes a span of a run, for center.Options.OnRunEnd. It is a child of the span that submitted the run, and
 // takes its times from the database's clock: from the moment at which the run was opened first, also after a rerun, to

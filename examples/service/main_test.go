@@ -70,7 +70,7 @@ func TestService(t *testing.T) {
 	defer db.Close()
 	until(t, "40 orders have receipts", func() bool { return number(t, db, `SELECT COUNT(*) FROM receipts`) == 40 })
 	first.send(t, http.MethodGet, "/livez", http.StatusOK)
-	if body := first.send(t, http.MethodGet, "/metrics", http.StatusOK); !strings.Contains(body, `rota_batch_duration_seconds_count{result="done",task_type="settle"}`) {
+	if body := first.send(t, http.MethodGet, "/metrics", http.StatusOK); !strings.Contains(body, `rota_batch_duration_seconds_count{own_sign="BASE",result="done",task_type="settle"}`) {
 		t.Errorf("no batches in the metrics:\n%s", body)
 	}
 	first.send(t, http.MethodPost, "/exports/tomorrow", http.StatusBadRequest)

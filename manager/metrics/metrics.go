@@ -61,18 +61,19 @@ func New() *Metrics {
 		heartbeats: histogram("rota_heartbeat_duration_seconds", "Duration of heartbeats.", short, "result"),
 		statistics: histogram("rota_statistics_duration_seconds", "Duration of the writes of the workers' statistics.", short,
 			"result"),
-		moves: counter("rota_queue_moves_total", "Queues that this process got or lost, by kind of move.", "task_type",
-			"kind"),
+		moves: counter("rota_queue_moves_total", "Queues that this process got or lost, by kind of move.", "own_sign",
+			"task_type", "kind"),
 		handovers: histogram("rota_handover_duration_seconds", "Time from the beginning of a drain to the release of the "+
-			"queue.", long, "task_type"),
+			"queue.", long, "own_sign", "task_type"),
 		expiries: histogram("rota_expired_server_silence_seconds", "How long the workers that this process expired had "+
-			"been silent.", long, "task_type"),
-		selects: histogram("rota_select_duration_seconds", "Duration of selects.", short, "task_type", "result"),
-		batches: histogram("rota_batch_duration_seconds", "Duration of calls of Execute.", short, "task_type", "result"),
+			"been silent.", long, "own_sign", "task_type"),
+		selects: histogram("rota_select_duration_seconds", "Duration of selects.", short, "own_sign", "task_type", "result"),
+		batches: histogram("rota_batch_duration_seconds", "Duration of calls of Execute.", short, "own_sign", "task_type",
+			"result"),
 		fenced: counter("rota_fence_rejections_total", "Batches that the fence rejected because their queue was lost.",
-			"task_type"),
+			"own_sign", "task_type"),
 		sweeps: histogram("rota_sweep_duration_seconds", "Duration of sweeps of queues of runs in this process.", long,
-			"task_type", "result"),
+			"own_sign", "task_type", "result"),
 	}
 }
 
@@ -111,21 +112,21 @@ func (x *Metrics) Statistics(took time.Duration, err error) {
 // Moved implements manager.Observer.
 func (x *Metrics) Moved(m manager.Move) {
 	if m.Kind == manager.MoveReleased {
-		x.handovers.WithLabelValues(m.TaskType).Observe(m.DrainedFor().Seconds())
+		x.handovers.WithLabelValues(m.OwnSign, m.TaskType).Observe(m.DrainedFor().Seconds())
 	}
-	x.moves.WithLabelValues(m.TaskType, m.Kind).Inc()
+	x.moves.WithLabelValues(m.OwnSign, m.TaskType, m.Kind).Inc()
 }
 
 // Planned implements manager.Observer.
 func (x *Metrics) Planned(p manager.Plan) {
 	for _, silent := range p.Expired {
-		x.expiries.WithLabelValues(p.TaskType).Observe(silent.Seconds())
+		x.expiries.WithLabelValues(p.OwnSign, p.TaskType).Observe(silent.Seconds())
 	}
 }
 
 // Swept implements manager.Observer.
-func (x *Metrics) Swept(taskType, result string, took time.Duration) {
-	x.sweeps.WithLabelValues(taskType, result).Observe(took.Seconds())
+func (x *Metrics) Swept(s manager.Sweep) {
+	x.sweeps.WithLabelValues(s.OwnSign, s.TaskType, s.Result).Observe(s.Took.Seconds())
 }
 
 // Hooks returns hooks that measure selects and batches.
@@ -134,14 +135,14 @@ func (x *Metrics) Hooks() processor.Hooks {
 		Select: func(ctx context.Context, s processor.Selection) (context.Context, func(int, error)) {
 			start := time.Now()
 			return ctx, func(_ int, err error) {
-				x.selects.WithLabelValues(s.TaskType, result(err)).Observe(time.Since(start).Seconds())
+				x.selects.WithLabelValues(s.OwnSign, s.TaskType, result(err)).Observe(time.Since(start).Seconds())
 			}
 		},
 		Execute: func(ctx context.Context, b processor.Batch) (context.Context, func(processor.Result)) {
 			return ctx, func(r processor.Result) {
-				x.batches.WithLabelValues(b.TaskType, string(r.Outcome)).Observe(r.Took.Seconds())
+				x.batches.WithLabelValues(b.OwnSign, b.TaskType, string(r.Outcome)).Observe(r.Took.Seconds())
 				if r.Outcome == processor.OutcomeLost {
-					x.fenced.WithLabelValues(b.TaskType).Inc()
+					x.fenced.WithLabelValues(b.OwnSign, b.TaskType).Inc()
 				}
 			}
 		},

@@ -120,14 +120,14 @@ rota_queues_owned{own_sign="BASE",task_type="settle"} 1
 rota_server_lease_valid{own_sign="BASE",task_type="settle"} 1
 # HELP rota_queue_moves_total Queues that this process got or lost, by kind of move.
 # TYPE rota_queue_moves_total counter
-rota_queue_moves_total{kind="granted",task_type="settle"} 1
+rota_queue_moves_total{kind="granted",own_sign="BASE",task_type="settle"} 1
 `
 		err := testutil.GatherAndCompare(registry, strings.NewReader(want),
 			"rota_items_total", "rota_queues_owned", "rota_server_lease_valid", "rota_queue_moves_total", "rota_calls_in_flight", "rota_max_in_flight")
 		if err != nil {
 			t.Error(err)
 		}
-		if age := valuesOf(t, registry, "rota_heartbeat_age_seconds")["BASE"]; age < 0.1 || age > 2.1 { // heartbeats are 2 s apart, with jitter
+		if age := valuesOf(t, registry, "rota_heartbeat_age_seconds", "own_sign")["BASE"]; age < 0.1 || age > 2.1 { // heartbeats are 2 s apart, with jitter
 			t.Errorf("the last heartbeat is %g s old, want 0.1 s to 2.1 s", age)
 		}
 		lint, err := testutil.GatherAndLint(registry)
@@ -155,7 +155,7 @@ func TestMetricsOfAFailingDealer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			live(t, manager.Serve("settle", test.dealer, manager.Settings{Queues: 8}), func(registry *prometheus.Registry) {
 				time.Sleep(30 * time.Second)
-				if age := valuesOf(t, registry, "rota_failing_seconds")["BASE"]; age < test.least || age > test.most {
+				if age := valuesOf(t, registry, "rota_failing_seconds", "own_sign")["BASE"]; age < test.least || age > test.most {
 					t.Errorf("rota_failing_seconds is %g, want %g to %g", age, test.least, test.most)
 				}
 			})
@@ -201,7 +201,7 @@ rota_trigger_next_fire_timestamp_seconds{own_sign="BASE",task_type="sweep"} 9.46
 		if lint, err := testutil.GatherAndLint(registry); err != nil || len(lint) > 0 {
 			t.Errorf("Prometheus's conventions: %v, %v, want no problem and no error", lint, err)
 		}
-		sweeps := valuesOf(t, registry, "rota_sweep_duration_seconds")
+		sweeps := valuesOf(t, registry, "rota_sweep_duration_seconds", "result")
 		if sweeps["done"] != 1 || sweeps["failed"] != 1 {
 			t.Errorf("sweeps by result are %v, want 1 done and 1 failed", sweeps)
 		}
@@ -237,8 +237,8 @@ func TestMetricsCountConditionsByKind(t *testing.T) {
 	})
 }
 
-// valuesOf returns the values of a gauge, or the numbers of samples of a histogram, by the first label.
-func valuesOf(t *testing.T, registry *prometheus.Registry, name string) map[string]float64 {
+// valuesOf returns the values of a gauge, or the numbers of samples of a histogram, by a label.
+func valuesOf(t *testing.T, registry *prometheus.Registry, name, label string) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
 	if err != nil {
@@ -247,8 +247,10 @@ func valuesOf(t *testing.T, registry *prometheus.Registry, name string) map[stri
 	values := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			if f.GetName() == name {
-				values[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			for _, l := range m.GetLabel() {
+				if f.GetName() == name && l.GetName() == label {
+					values[l.GetValue()] = m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+				}
 			}
 		}
 	}
@@ -266,7 +268,7 @@ func TestMetricsOfAnOpenRun(t *testing.T) {
 	})
 	settings := manager.Settings{Queues: 1, Mode: center.ModeRun, Every: 5 * time.Second}
 	liveFor(t, time.Minute, manager.Serve("sweep", long, settings), func(registry *prometheus.Registry) {
-		if age := valuesOf(t, registry, "rota_run_age_seconds")["BASE"]; age < 30 || age > 60 {
+		if age := valuesOf(t, registry, "rota_run_age_seconds", "own_sign")["BASE"]; age < 30 || age > 60 {
 			t.Errorf("the run is %v s old after a minute, want 30 to 60", age)
 		}
 	})
@@ -292,7 +294,7 @@ func testObserved(t *testing.T) {
 	_, selected := x.Hooks().Select(t.Context(), processor.Selection{TaskType: "settle"})
 	time.Sleep(2 * time.Second)
 	selected(1, nil)
-	x.Swept("sweep", "done", 90*time.Second)
+	x.Swept(manager.Sweep{TaskType: "sweep", Result: manager.SweepDone, Took: 90 * time.Second})
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(x)
 	families, err := registry.Gather()
