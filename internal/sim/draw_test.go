@@ -217,8 +217,12 @@ func (d *drawing) task(name string, runs int) taskSpec {
 	}
 }
 
-// queues draws the queues of a task: numbers, or some of the names.
+// queues draws the queues of a task: numbers, or some of the names. With many of them a process has more queues than
+// executors, and they wait for their turns.
 func (d *drawing) queues() string {
+	if d.maybe(10) {
+		return d.one("queues=12", "queues=16", "queues=24")
+	}
 	if d.maybe(75) {
 		return fmt.Sprintf("queues=%d", 1+d.IntN(6))
 	}

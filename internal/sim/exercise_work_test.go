@@ -66,7 +66,11 @@ func (e *exertion) executed(n int, fate string, more time.Duration) error {
 		return err
 	}
 	began := time.Now()
-	return e.soon("done", time.Duration(n)*e.longest()+more, func() (string, error) {
+	all, err := e.undone(e.task) // another exercise may have left some
+	if err != nil {
+		return err
+	}
+	return e.soon("done", time.Duration(max(n, len(all)))*e.longest()+more, func() (string, error) {
 		undone, err := e.undone(e.task)
 		if err != nil || len(undone) == 0 {
 			return "", err
