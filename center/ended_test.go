@@ -3,10 +3,13 @@ package center_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
-	"time"
+
+	"modernc.org/sqlite"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/testdb"
@@ -124,13 +127,25 @@ func TestLockTimeoutThatEndsTheTransaction(t *testing.T) {
 	}
 }
 
+// interrupts has what test_interrupt calls, a function of SQL: it ends the context of a statement that has begun.
+var interrupts sync.Map
+
+func init() {
+	sqlite.MustRegisterScalarFunction("test_interrupt", 1,
+		func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+			cancel, _ := interrupts.Load(args[0])
+			cancel.(context.CancelFunc)()
+			return int64(1), nil
+		})
+}
+
 // F1: SQLite rolls the transaction back when a statement that writes is interrupted. A function that passes over the
 // error writes nothing without the fence, and the transaction fails.
 func TestInterruptThatEndsTheTransaction(t *testing.T) {
 	t.Parallel()
 	const change = "UPDATE orders SET state = 'MINE' WHERE id = ?"
 	const long = `INSERT INTO orders WITH RECURSIVE n (id) AS (SELECT 100 UNION ALL SELECT id + 1 FROM n)
-		SELECT id, 'NEW' FROM n`
+		SELECT id, 'NEW' FROM n WHERE test_interrupt(?)`
 	calls := map[string]func(ctx context.Context, tx *sql.Tx, query string, args ...any) error{
 		"statement": func(ctx context.Context, tx *sql.Tx, query string, args ...any) error {
 			_, err := tx.ExecContext(ctx, query, args...)
@@ -159,9 +174,9 @@ func TestInterruptThatEndsTheTransaction(t *testing.T) {
 				if err := call(t.Context(), tx, change, 1); err != nil {
 					return err
 				}
-				brief, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-				defer cancel()
-				if err := call(brief, tx, long); err == nil {
+				ended, cancel := context.WithCancel(t.Context())
+				interrupts.Store(name, cancel)
+				if err := call(ended, tx, long, name); err == nil {
 					t.Error("no interrupt")
 				}
 				if err := call(t.Context(), tx, change, 3); err == nil {
