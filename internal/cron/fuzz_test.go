@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 // fuzzLimit is far more than an input takes, unless its search has no bound.
@@ -15,7 +17,7 @@ func fuzzInstant(at int64) time.Time {
 	return time.Unix(from+int64(uint64(at)%seconds), 0)
 }
 
-func limit(t *testing.T, began time.Time) {
+func limit(t rapid.TB, began time.Time) {
 	t.Helper()
 	if d := time.Since(began); d > fuzzLimit {
 		t.Errorf("took %s", d)

@@ -324,8 +324,6 @@ func TestGarbage(t *testing.T) {
 		case strings.Contains(err.Error(), "\n"):
 			t.Fatalf("the error has more than one line: %v", err)
 		}
-		if took := time.Since(begun); took > time.Second {
-			t.Fatalf("%q took %v", text, took)
-		}
+		limit(t, begun)
 	})
 }

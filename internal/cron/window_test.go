@@ -159,9 +159,7 @@ func TestWindowRefused(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("error %v, want %q in one line", err, tt.want)
 			}
-			if took := time.Since(begun); took > 5*time.Second {
-				t.Errorf("ParseWindow took %v", took)
-			}
+			limit(t, begun)
 		})
 	}
 	for _, good := range [][2]string{
