@@ -43,7 +43,7 @@ type boundBatch struct {
 	Batch
 	c     *Center
 	data  *Data        // of Database
-	saved *atomic.Bool // the fence has written the cursor
+	saved *atomic.Bool // a fenced transaction has committed, and the cursor with it
 }
 
 // Bind returns a context that carries the batch to Fence and InTx. The manager calls it before each Execute. A test of
@@ -151,9 +151,7 @@ func (b boundBatch) fence(ctx context.Context, tx Tx) error {
 	case b.data != nil:
 		return b.rows().Hold(ctx, tx, b.Queue)
 	case b.Run != "" && b.Cursor != nil:
-		err := b.fenceRun(ctx, tx)
-		b.saved.Store(err == nil)
-		return err
+		return b.fenceRun(ctx, tx)
 	}
 	return b.saveOrHold(ctx, tx, b.rows())
 }
@@ -163,9 +161,7 @@ func (b boundBatch) saveOrHold(ctx context.Context, tx Tx, rows roster.Fence) er
 	if b.Cursor == nil {
 		return rows.Hold(ctx, tx, b.Queue)
 	}
-	err := b.saveCursor(ctx, tx, rows)
-	b.saved.Store(err == nil)
-	return err
+	return b.saveCursor(ctx, tx, rows)
 }
 
 func (b boundBatch) saveCursor(ctx context.Context, tx roster.Execer, rows roster.Fence) error {
@@ -215,7 +211,7 @@ func InTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error {
 	if err != nil {
 		return err
 	}
-	return b.noted(lostSince(ctx, b.c.db.Retry(ctx, func() (clean bool, err error) {
+	return b.ended(lostSince(ctx, b.c.db.Retry(ctx, func() (clean bool, err error) {
 		if err := b.c.checkPool(ctx, db); err != nil {
 			return true, err
 		}
@@ -244,9 +240,10 @@ func tryInTx(ctx context.Context, d *sqldb.DB, pool *sql.DB, fence func(context.
 	return !errors.Is(err, ErrUnknownCommit), err
 }
 
-// SaveCursor saves the cursor of the batch that ctx carries, unless the fence has saved it already in this context
-// (F4). It is for dealers that do not write through a fenced transaction. Their cursor may fall behind their effects,
-// but is never ahead of them. SaveCursor returns ErrFenced if the queue has another owner or epoch, or if its cursor
+// SaveCursor saves the cursor of the batch that ctx carries, unless InTx has committed it already in this context (F4).
+// It is for dealers that do not write through a fenced transaction, or take its failure for success. Their cursor may
+// fall behind their effects, but is never ahead of them. What a fence has saved it saves once more, which changes
+// nothing. SaveCursor returns ErrFenced if the queue has another owner or epoch, or if its cursor
 // does not stand where the batch began, and ErrNoBatch if ctx does not come from Execute.
 func SaveCursor(ctx context.Context) error {
 	b, err := batchOf(ctx)

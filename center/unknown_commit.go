@@ -23,9 +23,12 @@ func UnknownCommit(ctx context.Context) error {
 	return err
 }
 
-// noted notes a commit without a reply, and returns the error of its transaction.
-func (b boundBatch) noted(err error) error {
-	if errors.Is(err, ErrUnknownCommit) {
+// ended notes how a fenced transaction has ended, and returns its error.
+func (b boundBatch) ended(err error) error {
+	switch {
+	case err == nil:
+		b.saved.Store(true)
+	case errors.Is(err, ErrUnknownCommit):
 		b.c.commits.note(b)
 	}
 	return err

@@ -1,6 +1,8 @@
 package centertest
 
 import (
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -234,14 +236,29 @@ func testCursor(t *testing.T, c *center.Center) {
 	want("17")
 
 	ctx := c.Bind(t.Context(), bind("17", "18"))
+	boom := errors.New("boom")
+	if err := center.InTx(ctx, c.DB(), func(*sql.Tx) error { return boom }); !errors.Is(err, boom) {
+		t.Fatalf("a function that fails: error %v, want its own", err)
+	}
+	want("17")
+	r.must(center.SaveCursor(ctx)) // the dealer has taken the failure for success
+	want("18")
+
+	ctx = c.Bind(t.Context(), bind("18", "19"))
+	r.must(center.InTx(ctx, c.DB(), func(*sql.Tx) error { return nil }))
+	r.exec("UPDATE schedule_queue SET cursor_value = '99' WHERE task_type = '%s'", r.task)
+	r.must(center.SaveCursor(ctx)) // the transaction has saved the cursor, so SaveCursor writes nothing
+	want("99")
+
+	ctx = c.Bind(t.Context(), bind("99", "18"))
 	tx, err := c.DB().BeginTx(t.Context(), nil)
 	r.must(err)
 	defer tx.Rollback()
 	r.must(center.Fence(ctx, tx))
 	r.must(tx.Commit())
+	r.must(center.SaveCursor(ctx)) // nobody has told whether the transaction was committed
+	want("18")
 	r.exec("UPDATE schedule_queue SET cursor_value = '99' WHERE task_type = '%s'", r.task)
-	r.must(center.SaveCursor(ctx)) // the fence has saved the cursor, so SaveCursor writes nothing
-	want("99")
 
 	if err := center.SaveCursor(c.Bind(t.Context(), bind("18", "19"))); !center.IsFenced(err) {
 		t.Fatalf("save a cursor from where it does not stand: error %v, want ErrFenced", err)
