@@ -48,15 +48,27 @@ func (c *Center) Listen(ctx context.Context, hinted func() []string, changed fun
 	var telling sync.WaitGroup
 	telling.Go(func() { c.teller.run(ctx, c) })
 	defer telling.Wait()
-	defer c.teller.on.Store(false)
+	var hears int32 // 1 while this listener does: the teller counts those that do
+	hear := func(now int32) {
+		c.teller.hearing.Add(now - hears)
+		hears = now
+	}
+	defer hear(0)
+	noted := func(err error) {
+		if err == nil {
+			hear(1)
+		} else {
+			hear(0)
+		}
+		changed(err)
+	}
 	pause := listenRetry
 	for ctx.Err() == nil {
-		heard, err := c.listenOnce(ctx, changed, receive)
+		heard, err := c.listenOnce(ctx, noted, receive)
 		if ctx.Err() != nil {
 			break
 		}
-		c.teller.on.Store(false)
-		changed(err)
+		noted(err)
 		switch pause = min(2*pause, listenRetryMax); {
 		case errors.Is(err, ErrNoHints):
 			pause = deafRetry
@@ -136,7 +148,6 @@ func (c *Center) listenOnce(ctx context.Context, changed func(error), receive fu
 			case h.OwnSign != c.ownSign:
 			case h.Echo == echo && deaf.Stop():
 				heard = true
-				c.teller.on.Store(true)
 				changed(nil)
 			case h.Echo == "":
 				receive(h)

@@ -10,7 +10,7 @@ import (
 
 // teller sends the hints for servers, in a goroutine of its own, so that nothing waits for them.
 type teller struct {
-	on      atomic.Bool // hints reach this process, so they are taken to reach the others
+	hearing atomic.Int32 // how many listeners hear hints, which are then taken to reach the other processes
 	mu      sync.Mutex
 	servers map[string]bool // the ones to be told
 	some    chan struct{}   // of capacity 1: there are some
@@ -23,7 +23,7 @@ func newTeller() *teller { return &teller{servers: map[string]bool{}, some: make
 // reports whether it sends: a process that hears no hints (Listen) does not. What it sends may be lost. Package manager
 // calls Tell.
 func (c *Center) Tell(servers ...string) bool {
-	if !c.teller.on.Load() {
+	if c.teller.hearing.Load() == 0 {
 		return false
 	}
 	c.teller.mu.Lock()

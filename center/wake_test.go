@@ -264,6 +264,27 @@ func TestTell(t *testing.T) {
 	}
 }
 
+// X9: two Managers of a program may share a Center. It tells servers as long as one of them hears hints.
+func TestTellWhileAnotherListens(t *testing.T) {
+	e := openEar(t, testdb.URL(t, testdb.Postgres), "TEST")
+	e.hears(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	hears, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- e.c.Listen(ctx, nil, func(error) { close(hears) }, func(center.Hint) {}) }()
+	<-hears
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if !e.c.Tell("web1") {
+		t.Error("a process tells nothing any more, because one of its two listeners has ended")
+	}
+	if h := e.next(10 * time.Second); !slices.Equal(h.Servers, []string{"web1"}) {
+		t.Errorf("hint %+v, want one for web1", h)
+	}
+}
+
 // X9: a listener whose connection is lost says so, and connects again.
 func TestListenerConnectsAgain(t *testing.T) {
 	e := openEar(t, testdb.URL(t, testdb.Postgres), "TEST")
