@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // Hint says that there may be new items of a task type, in the queues of some keys or, without keys, in all (X9). Or it
@@ -42,6 +44,9 @@ const sendTimeout = 5 * time.Second
 // a time. It may return an error of these. A hint that waits for its turn is given up at the end of ctx; one that is
 // being sent is not, for 5 s. A hint that fails costs the time up to the next look, so the caller may ignore the error.
 func (c *Center) Wake(ctx context.Context, taskType string, keys ...string) error {
+	if err := roster.ValidTaskType(taskType); err != nil {
+		return err
+	}
 	return c.send(ctx, Hint{OwnSign: c.ownSign, TaskType: taskType, Keys: keys})
 }
 
@@ -50,6 +55,9 @@ func (c *Center) Wake(ctx context.Context, taskType string, keys ...string) erro
 // notifications by a lock. So use Wake where many transactions commit at once. Where the database sends no
 // notifications, WakeInTx does nothing.
 func (c *Center) WakeInTx(ctx context.Context, tx *sql.Tx, taskType string, keys ...string) error {
+	if err := roster.ValidTaskType(taskType); err != nil {
+		return err
+	}
 	if !c.Notifies() {
 		return nil
 	}

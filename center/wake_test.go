@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -283,6 +284,28 @@ func TestTellWhileAnotherListens(t *testing.T) {
 	if h := e.next(10 * time.Second); !slices.Equal(h.Servers, []string{"web1"}) {
 		t.Errorf("hint %+v, want one for web1", h)
 	}
+}
+
+// X12: a hint for what is no name of a task type is refused. It would fail the hints that are sent with it, or the
+// transaction that sends it.
+func TestWakeRefusesBadNames(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		c := centertest.Open(t, url, center.Options{})
+		tx, err := c.DB().BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		for _, name := range []string{"", "a\x00", "a\xff", strings.Repeat("a", 10_000)} {
+			err, errInTx := c.Wake(t.Context(), name), c.WakeInTx(t.Context(), tx, name)
+			if err == nil || errInTx == nil || len(err.Error()) > 200 || strings.Contains(err.Error(), "pq:") {
+				t.Errorf("%.10q: errors %v and %v, want those of a name", name, err, errInTx)
+			}
+		}
+		if err := tx.Commit(); err != nil {
+			t.Errorf("the transaction: %v", err)
+		}
+	})
 }
 
 // X9: a listener whose connection is lost says so, and connects again.
