@@ -114,8 +114,8 @@ func (t *Tasks) signsOf(ctx context.Context, taskType string) ([]string, error) 
 
 // refuseLiveServers returns an error while live servers serve the roster of one own_sign.
 func refuseLiveServers(ctx context.Context, q sqldb.Eacher, taskType, ownSign string) error {
-	live, err := sqldb.Value[int](ctx, q, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ?
-		AND heartbeat_time >= {ago judge_dead_interval_ms}`, taskType, ownSign)
+	live, err := sqldb.Value[int](ctx, q, `SELECT COUNT(*) FROM schedule_server d WHERE task_type = ? AND own_sign = ?
+		AND NOT `+roster.IsDead, taskType, ownSign)
 	if err == nil && live > 0 {
 		err = fmt.Errorf("%s it in %s: stop all workers first",
 			human.Count(live, "live worker still serves", "live workers still serve"), ownSign)

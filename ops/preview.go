@@ -267,7 +267,7 @@ func (in planInput) live() (live []plan.Server) {
 }
 
 func (in planInput) overdue(s roster.ServerRow) bool {
-	return in.now.Sub(s.Heartbeat) > s.JudgeDeadInterval
+	return roster.Dead(in.now.Sub(s.Heartbeat), s.JudgeDeadInterval)
 }
 
 func (in planInput) move(c plan.Change, to string) Move {

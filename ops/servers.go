@@ -96,7 +96,7 @@ type ServerRecord struct {
 // computeAges fills in the ages and Overdue from the times.
 func (s *ServerRecord) computeAges() {
 	s.HeartbeatAge = seconds(s.Now, s.HeartbeatTime)
-	s.Overdue = s.Now.Sub(s.HeartbeatTime) > time.Duration(s.JudgeDead)*time.Millisecond
+	s.Overdue = roster.Dead(s.Now.Sub(s.HeartbeatTime), time.Duration(s.JudgeDead)*time.Millisecond)
 	s.LastErrorAge = ageOf(s.Now, s.LastErrorAt)
 	if s.InFlight > 0 {
 		s.OldestInFlightAge = ageOf(s.Now, s.OldestInFlight)

@@ -135,13 +135,13 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 		LEFT JOIN schedule_task_type t ON t.task_type = n.task_type
 		LEFT JOIN schedule_task_running r ON r.task_type = n.task_type AND r.own_sign = ?
 		LEFT JOIN (SELECT task_type, COUNT(*) AS servers,
-				COUNT(CASE WHEN heartbeat_time < {ago judge_dead_interval_ms} THEN 1 END) AS overdue_servers,
+				COUNT(CASE WHEN `+roster.IsDead+` THEN 1 END) AS overdue_servers,
 				COUNT(failing_since) AS failing_servers,
 				CASE WHEN COUNT(*) = COUNT(max_in_flight) THEN `+sqldb.SumOf("max_in_flight")+` END AS max_in_flight_granted,
 				`+sqldb.SumOf("in_hand")+` AS in_hand, 
 				MIN(CASE WHEN in_hand > 0 THEN oldest_in_hand_since END) AS oldest_in_hand_since,
 				`+sqldb.SumOf("success_count")+` AS success_count, `+sqldb.SumOf("failure_count")+` AS failure_count
-			FROM schedule_server WHERE own_sign = ?`+named.Text+` GROUP BY task_type) s ON s.task_type = n.task_type
+			FROM schedule_server d WHERE own_sign = ?`+named.Text+` GROUP BY task_type) s ON s.task_type = n.task_type
 		LEFT JOIN (SELECT task_type,
 				SUM(CASE WHEN status = 'HELD' THEN queues END) AS held,
 				SUM(CASE WHEN status = 'MOVING' THEN queues END) AS moving,

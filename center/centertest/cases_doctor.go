@@ -148,6 +148,8 @@ func testDiagnose(t *testing.T, c *center.Center) {
 	want("workers", "NOTE B is paused")
 	r.makeSilent("A")
 	want("workers", "PROBLEM no worker may take queues", "NOTE B is paused", "PROBLEM A has been silent for ")
+	r.exec("UPDATE schedule_server SET heartbeat_time = '2999-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("A"))
+	want("workers", "PROBLEM no worker may take queues", "NOTE B is paused", "PROBLEM A has been silent since before the clock was set back")
 	want("failing") // the report of an overdue server is stale
 	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{
 		{Key: "a", QueueID: "0", State: ops.ItemDead, LastError: "no such\ncustomer"}, {Key: "b", QueueID: "0", State: ops.ItemRetry},

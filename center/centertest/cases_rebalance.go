@@ -84,6 +84,8 @@ func testHandEdits(t *testing.T, c *center.Center) {
 		want(false, "it has a server")
 		r.makeSilent("A")
 		want(true, "its server is silent")
+		r.exec("UPDATE schedule_server SET heartbeat_time = '2999-01-01 00:00:00.000000' WHERE task_type = '%s'", r.task)
+		want(true, "its server died before the clock was set back") // S7
 		r.must(c.Roster().Operator("test").Pause(t.Context(), r.task, true))
 		want(false, "it is paused")
 		r.must(c.Roster().Operator("test").Pause(t.Context(), r.task, false))

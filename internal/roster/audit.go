@@ -77,8 +77,8 @@ func (r *Roster) Unserved(ctx context.Context) (taskTypes []string, err error) {
 	taskTypes, err = sqldb.Records[string](ctx, r.DB, `SELECT r.task_type
 		FROM schedule_task_running r JOIN schedule_task_type t ON t.task_type = r.task_type
 		WHERE r.own_sign = ? AND r.queue_total > 0 AND NOT r.paused
-		AND NOT EXISTS (SELECT 1 FROM schedule_server s WHERE s.task_type = r.task_type AND s.own_sign = r.own_sign
-			AND s.heartbeat_time >= {ago s.judge_dead_interval_ms})
+		AND NOT EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = r.task_type AND d.own_sign = r.own_sign
+			AND NOT `+IsDead+`)
 		AND NOT EXISTS (SELECT 1 FROM schedule_queue q WHERE q.task_type = r.task_type AND q.own_sign = r.own_sign
 			AND q.gmt_modified >= {ago t.judge_dead_interval_ms})
 		ORDER BY r.task_type`, r.OwnSign)

@@ -86,7 +86,7 @@ func (p Planner) rebalanceDue(ctx context.Context, o RebalanceOptions) (due, bus
 		condition += ` OR skipped IS NOT NULL`
 	}
 	if o.Watched > 0 {
-		condition += ` OR EXISTS (SELECT 1 ` + servers + isDead + `)`
+		condition += ` OR EXISTS (SELECT 1 ` + servers + IsDead + `)`
 	}
 	if len(o.Ended) > 0 {
 		condition += ` OR EXISTS (SELECT 1 ` + servers + `d.witness IN (` + sqldb.Marks(len(o.Ended)) + `))`

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -105,10 +106,13 @@ func (r WatchRange) next(membership int64, own string, read []string) WatchRange
 	return r
 }
 
-// isDead is a condition on a row d of schedule_server: the server has been silent for its judge_dead_interval, or its
+// IsDead is a condition on a row d of schedule_server: the server has been silent for its judge_dead_interval, or its
 // last heartbeat is from before the clock was set back.
-const isDead = `(d.heartbeat_time < {ago d.judge_dead_interval_ms}
+const IsDead = `(d.heartbeat_time < {ago d.judge_dead_interval_ms}
 	OR d.heartbeat_time > {ago -d.judge_dead_interval_ms})`
+
+// Dead does what IsDead does, for a server whose last heartbeat is so old.
+func Dead(age, judgeDead time.Duration) bool { return age.Abs() > judgeDead }
 
 // anyDeadColumn is the column for WatchReply.AnyDead: whether one of the watched servers is dead. Each is looked up
 // by its key.
@@ -116,7 +120,7 @@ var anyDeadColumn = func() string {
 	var column strings.Builder
 	for i := range watchedServers {
 		fmt.Fprintf(&column, ` WHEN EXISTS (SELECT 1 FROM schedule_server d
-			WHERE d.uuid = v.watched_%d AND `+isDead+`) THEN 1`, i+1)
+			WHERE d.uuid = v.watched_%d AND `+IsDead+`) THEN 1`, i+1)
 	}
 	return `CASE` + column.String() + ` ELSE 0 END`
 }()

@@ -52,14 +52,18 @@ func (d serverCheck) overdue(r rosterRows) {
 		silent := wholeSeconds(s.HeartbeatAge)
 		judgeDead := time.Duration(s.JudgeDead) * time.Millisecond
 		owned := human.Count(s.Queues, "queue", "queues")
+		since := "for " + silent.String()
+		if silent < 0 {
+			since = "since before the clock was set back"
+		}
 		switch {
 		case !s.Overdue:
 		case r.eligible() && silent < 3*judgeDead:
-			d.note(condition.ServerSilent, "wait: the other workers take over in a moment", "%s has been silent for %s; "+
-				"it owns %s", ops.ServerName(s.UUID), silent, owned).Server = s.UUID
+			d.note(condition.ServerSilent, "wait: the other workers take over in a moment", "%s has been silent %s; "+
+				"it owns %s", ops.ServerName(s.UUID), since, owned).Server = s.UUID
 		default:
-			d.add(condition.ServerSilent, "%s has been silent for %s and no worker has taken over; it owns %s",
-				ops.ServerName(s.UUID), silent, owned).Server = s.UUID
+			d.add(condition.ServerSilent, "%s has been silent %s and no worker has taken over; it owns %s",
+				ops.ServerName(s.UUID), since, owned).Server = s.UUID
 		}
 	}
 }
