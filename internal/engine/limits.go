@@ -235,8 +235,8 @@ func (s *scheduler) cutPageLocked(now time.Time) bool {
 	if l == nil || l.page.batches == 0 || now.Sub(l.page.readyAt) <= pageCut {
 		return false
 	}
+	l.owed = l.page.handout.left(l.page.retriesFrom, l.page.retriesFrom+l.page.retries)
 	skip(&s.stats, l.page.drop())
-	l.gaveWay = true
 	s.placeLocked(l, now)
 	return s.roomLocked()
 }

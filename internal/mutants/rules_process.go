@@ -160,9 +160,9 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "a page that is cut each time never comes to its retries",
-		"cutPageLocked", "l.gaveWay = true",
-		"l.gaveWay = false",
-		"TestRetryBesideABacklogOfCutPages",
+		"cutPageLocked", "l.page.retriesFrom+l.page.retries)",
+		"l.page.retriesFrom)",
+		"TestRetryBesideABacklogOfCutPages|TestRetryOfACutPageIsMadeWithTheNext",
 	},
 	{
 		"X2", "a page of less than a batch pays for no retry",
