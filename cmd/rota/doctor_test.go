@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
@@ -206,4 +207,34 @@ func TestLastErrorsHaveAnAge(t *testing.T) {
 		}
 		s.wantOutput("worker list -o json", `"last_error_at": "2020-01-01T00:00:00Z"`)
 	})
+}
+
+// What withdraws the removal of a queue is a command line that works, also for a name that looks like a flag.
+func TestDoctorWithdrawsARemoval(t *testing.T) {
+	t.Parallel()
+	s := newTestRoster(t, "sqlite:"+filepath.Join(t.TempDir(), "r.db"))
+	s.define("signs", center.Settings{QueueNames: []string{"plus", "-v"}})
+	s.serve("signs", "web3:3:00000004")
+	rota := func(line string) {
+		t.Helper()
+		if _, stderr, code := runRota(t, s.dir, strings.Fields("--database "+s.url+" "+line)...); code != 0 {
+			t.Errorf("rota %s: exit code %d, %s", line, code, stderr)
+		}
+	}
+	removals := func() (lines []string) {
+		for _, f := range s.diagnose() {
+			if _, line, ok := strings.Cut(f.Hint, "to withdraw: rota "); ok && f.Kind == condition.RemovalWait.Name {
+				lines = append(lines, line)
+			}
+		}
+		return lines
+	}
+	rota("queue remove --yes signs -- -v")
+	lines := removals()
+	if len(lines) != 1 {
+		t.Fatalf("%q", lines)
+	}
+	if rota(lines[0]); len(removals()) > 0 {
+		t.Errorf("rota %s: %q", lines[0], removals())
+	}
 }

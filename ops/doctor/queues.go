@@ -284,7 +284,11 @@ func (d queueCheck) pendingChanges(r rosterRows, queues int) {
 	d.resizing(r)
 	for _, q := range r.queues {
 		if q.Removing && q.CurServer != nil {
-			withdraw := command("rota queue add", r.task.TaskType, q.QueueID)
+			words := []string{r.task.TaskType, q.QueueID}
+			if strings.HasPrefix(q.QueueID, "-") {
+				words = slices.Insert(words, 0, "--") // else the name would be a flag
+			}
+			withdraw := command("rota queue add", words...)
 			d.advise(condition.RemovalWait, "wait; to withdraw: "+withdraw,
 				"queue %s is to be removed and waits for %s to drain it", escape.Name(q.QueueID),
 				ops.ServerName(*q.CurServer)).QueueID = q.QueueID
