@@ -37,3 +37,16 @@ func TestAckEndsTheProblemOfAFailedRun(t *testing.T) {
 		s.wantError(1, "acknowledge run "+report+": report$BASE: there is nothing to acknowledge", "run ack "+report)
 	})
 }
+
+// A trigger that has missed slots and skipped others is one trigger.
+func TestAckCountsEachTriggerOnce(t *testing.T) {
+	t.Parallel()
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
+		t.Parallel()
+		s := newTestRoster(t, url)
+		s.runs()
+		s.exec("UPDATE schedule_trigger SET missed = 1, missed_at = '2020-01-01 00:00:00', skipped = 4, skipped_since = '2020-01-01 00:00:00'")
+		s.wantOutput("run ack extract", `^extract\$BASE: acknowledged 0 runs, and missed or skipped slots of 1 trigger\n$`)
+		s.wantError(1, "there is nothing to acknowledge", "run ack extract")
+	})
+}

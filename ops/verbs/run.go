@@ -397,16 +397,17 @@ func (a AckRun) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 }
 
 func acknowledged(problems []runs.Problem) string {
-	var failed, triggers int64
+	var failed int64
+	triggers := map[string]bool{} // one may have missed slots, and skipped others
 	for _, p := range problems {
 		if p.RunID != "" {
 			failed += p.Count
 		} else {
-			triggers++
+			triggers[p.Trigger] = true
 		}
 	}
 	return fmt.Sprintf("acknowledged %s, and missed or skipped slots of %s", human.Count(failed, "run", "runs"),
-		human.Count(triggers, "trigger", "triggers"))
+		human.Count(len(triggers), "trigger", "triggers"))
 }
 
 // pausingGraph returns the method that begins or ends the pause of a graph.
