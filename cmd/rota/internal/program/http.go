@@ -115,10 +115,10 @@ func (h *HTTP) Ask(ctx context.Context, b *Batch) (*Reply, error) {
 	}
 	status, text, after, err := h.post(ctx, b, body)
 	switch {
+	case status != 0 && status/100 != 2: // also if its body is too long, or cut off
+		return nil, failure("post the batch", status, text, after)
 	case err != nil:
 		return nil, err
-	case status/100 != 2:
-		return nil, failure("post the batch", status, text, after)
 	}
 	return b.parse(text)
 }

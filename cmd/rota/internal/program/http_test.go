@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/dutyrota/rota/processor"
 )
 
 // serveHTTP starts a service and returns its client.
@@ -188,6 +190,35 @@ func TestLongResponse(t *testing.T) {
 	})
 	if _, err := h.Ask(t.Context(), batch("a")); errorText(err) != "the reply is longer than 73728 bytes" {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A service that is busy says so by its status, however its body ends. If that were an error of the reply, its pause
+// would be lost, and each call an attempt.
+func TestBusyWithoutAReadableBody(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(w http.ResponseWriter){
+		"long": func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = io.WriteString(w, strings.Repeat("sorry ", 100_000))
+		},
+		"cut off": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Length", "1000")
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = io.WriteString(w, "sorry")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := serveHTTP(t, "", func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", "7")
+				answer(w)
+			})
+			_, err := h.Ask(t.Context(), batch("a"))
+			if after, busy := processor.RetryOf(err); after != 7*time.Second || !busy {
+				t.Errorf("%.200v", err)
+			}
+		})
 	}
 }
 
