@@ -135,3 +135,20 @@ func fencedTx(t *testing.T, c *center.Center, uuid string) *sql.Tx {
 	}
 	return tx
 }
+
+// What a queue cannot become is refused before anything is asked or written, and a dry run says the same.
+func TestQueueThatStays(t *testing.T) {
+	t.Parallel()
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
+		t.Parallel()
+		s := newTestRoster(t, url)
+		s.serve("regions", "web3:3:00000004")
+		s.exec("UPDATE schedule_queue SET queue_parameter = 'old' WHERE queue_id = 'south'")
+		s.run("queue remove regions south --yes")
+		const kept = `rota: add queue "south" to regions$BASE: the queue of that name is still there, and stays with its parameter, "old"`
+		for _, more := range []string{" --yes", " --dry-run"} {
+			s.wantError(1, kept, "queue add regions south --parameter new"+more)
+		}
+		s.wantOutput("queue add regions south --parameter old", `^queue south of regions\$BASE: added\n$`)
+	})
+}

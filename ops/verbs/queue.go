@@ -35,7 +35,7 @@ func (a AddQueue) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 		err = requireDatabase(ctx, c, a.TaskType, a.Queue)
 	}
 	if err == nil && a.Queue != "" {
-		err = requireNew(ctx, c, a.TaskType, a.Queue)
+		err = a.requireNew(ctx, c)
 	}
 	if err != nil {
 		return nil, err
@@ -50,16 +50,25 @@ func (a AddQueue) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	}), given("the queue", a.Queue)
 }
 
-// requireNew returns an error if there is a queue of that name which is not to be removed.
-func requireNew(ctx context.Context, c *ops.Client, taskType, queue string) error {
-	q, err := readQueue(ctx, c, taskType, queue)
+// requireNew returns an error if there is a queue of that name which is not to be removed, or has another parameter: a
+// queue that stays keeps its own.
+func (a AddQueue) requireNew(ctx context.Context, c *ops.Client) error {
+	q, err := readQueue(ctx, c, a.TaskType, a.Queue)
+	problem := ""
 	switch {
 	case errors.Is(err, ErrUnknownQueue):
 		return nil
-	case err == nil && !q.Removing:
-		err = fmt.Errorf("add queue %q to %s: there is a queue of that name", queue, inEnvironment(c, taskType))
+	case err != nil:
+		return err
+	case !q.Removing:
+		problem = "there is a queue of that name"
+	case a.Parameter != "" && a.Parameter != q.QueueParameter:
+		problem = fmt.Sprintf("the queue of that name is still there, and stays with its parameter, %.60q: leave out the "+
+			"parameter, or wait until the queue is removed", q.QueueParameter)
+	default:
+		return nil
 	}
-	return err
+	return fmt.Errorf("add queue %q to %s: %s", a.Queue, inEnvironment(c, a.TaskType), problem)
 }
 
 // requireDatabase returns an error if the setting database says nothing about a queue: nobody could work it.
