@@ -146,9 +146,12 @@ func TestQueueThatStays(t *testing.T) {
 		s.exec("UPDATE schedule_queue SET queue_parameter = 'old' WHERE queue_id = 'south'")
 		s.run("queue remove regions south --yes")
 		const kept = `rota: add queue "south" to regions$BASE: the queue of that name is still there, and stays with its parameter, "old"`
+		const last = `rota: remove queue "north" of regions$BASE: it is the last one`
 		for _, more := range []string{" --yes", " --dry-run"} {
 			s.wantError(1, kept, "queue add regions south --parameter new"+more)
+			s.wantError(1, last, "queue remove regions north"+more)
 		}
 		s.wantOutput("queue add regions south --parameter old", `^queue south of regions\$BASE: added\n$`)
+		s.run("queue remove regions north --yes --dry-run")
 	})
 }
