@@ -272,7 +272,8 @@ func TestTellWhileAnotherListens(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	hears, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- e.c.Listen(ctx, nil, func(error) { close(hears) }, func(center.Hint) {}) }()
+	changed := sync.OnceFunc(func() { close(hears) })
+	go func() { ended <- e.c.Listen(ctx, nil, func(error) { changed() }, func(center.Hint) {}) }()
 	<-hears
 	stop()
 	if err := <-ended; err != nil {
