@@ -123,6 +123,12 @@ var fenceMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"F4", "the cursor of a transaction that has failed counts as saved",
+		"ended", "case err == nil:",
+		"case !errors.Is(err, ErrUnknownCommit):",
+		"TestConformance",
+	},
+	{
 		"F4", "a batch moves the cursor from where it does not stand",
 		"MoveCursor", "CursorStands+` AND `",
 		"`TRUE IN (TRUE, `+CursorStands+`) AND `",
@@ -142,7 +148,7 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F5", "a commit without a reply is not noted",
-		"noted", "b.c.commits.note(b)",
+		"ended", "b.c.commits.note(b)",
 		"",
 		"TestCommitUnderWay",
 	},

@@ -15,6 +15,12 @@ var processMutants = []mutant{
 		"TestRetryMaxBoundsTheAskedPause",
 	},
 	{
+		"X2", "the retries that a cut page has dropped are lost",
+		"cutPageLocked", "l.owed = l.page.handout.left(l.page.retriesFrom, l.page.retriesFrom+l.page.retries)",
+		"",
+		"TestRetryOfACutPageIsMadeWithTheNext",
+	},
+	{
 		"X2", "a queue that rests knows nothing of a retry",
 		"finishLocked", "b.outcome != done || b.frees",
 		"b.result.retryNow || b.frees",

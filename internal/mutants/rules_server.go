@@ -135,6 +135,12 @@ var serverMutants = []mutant{
 		"TestExpiredServerJoinsAgain",
 	},
 	{
+		"S7", "a worker that died before a clock step is taken for alive",
+		"Dead", "age.Abs() > judgeDead",
+		"age > judgeDead",
+		"TestConformance",
+	},
+	{
 		"S7", "no expiry guard",
 		"mayExpire", "return !w.since.IsZero() && w.watched() >= w.judgeDead",
 		"return !w.since.IsZero()",
