@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -192,6 +193,7 @@ type Manager struct {
 	auditing    chan struct{} // held during an audit
 	hearing     *hearing
 	servers     []*server
+	ran         atomic.Bool // Run was called
 }
 
 // New returns a Manager that is not running yet. It asks no database. It returns an error if there is no task, if two
@@ -241,7 +243,7 @@ func validate(tasks []Task) error {
 }
 
 // Run serves all tasks until ctx is done. Then it drains, hands everything over and returns nil. Run may be called
-// once.
+// once: another call returns an error at once and does nothing. To serve the tasks again, make another Manager.
 //
 // Run returns an error if defining or joining a task fails with an error that is not transient, if a dealer can work
 // neither by the settings in the database nor by what its task states, or if it does not return in time. Run
@@ -250,6 +252,9 @@ func validate(tasks []Task) error {
 // goes on after Run has returned. If the database does not take the hand-over, because it is away or swallows what it
 // is sent, Run returns a *NotLeftError within drain_timeout, the grace and the time of a lease.
 func (m *Manager) Run(ctx context.Context) error {
+	if m.ran.Swap(true) {
+		return errors.New("run a manager: Run was called before, and may be called once")
+	}
 	serving, ctx := errgroup.WithContext(ctx)
 	if err := m.witness.open(); err != nil {
 		m.witness.fail(ctx, m.servers, err)

@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -26,5 +27,29 @@ func TestOneWorkerServesAndLeaves(t *testing.T) {
 			cl.Fatal(err)
 		}
 		cl.wantOwners()
+	})
+}
+
+// Two calls of Run would have one processor: each would take the queues of the other from it.
+func TestRunIsCalledOnce(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		first := cl.start("a", nil, fast)
+		time.Sleep(10 * time.Second)
+		beside := cl.run(first.Manager)
+		time.Sleep(time.Minute)
+		cl.wantOwners(6)
+		if n := strings.Count(cl.logged.String(), "queue lost"); n > 0 {
+			t.Errorf("%d queues were lost, want none", n)
+		}
+		if err := cl.leave(first); err != nil {
+			t.Error(err)
+		}
+		after := cl.run(first.Manager)
+		time.Sleep(time.Minute)
+		for _, again := range []*worker{beside, after} {
+			if err := cl.leave(again); err == nil || !strings.Contains(err.Error(), "may be called once") {
+				t.Errorf("another call of Run: error %v, want one that says so", err)
+			}
+		}
 	})
 }
