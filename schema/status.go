@@ -3,6 +3,7 @@ package schema
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -99,20 +100,32 @@ func Check(ctx context.Context, db *sql.DB, d Dialect) error {
 	if err != nil {
 		return err
 	}
-	if have == Latest() || have > Latest() && g.allows(ctx, db, Latest()) {
-		return nil
+	allowed := have == Latest()
+	if have > Latest() {
+		if allowed, err = g.allows(ctx, db, Latest()); err != nil {
+			return err
+		}
 	}
-	return &VersionError{Have: have, Want: Latest()}
+	if !allowed {
+		return &VersionError{Have: have, Want: Latest()}
+	}
+	return nil
 }
 
 // allows reports whether the newer schema of the database allows programs of an older version. A schema without that
 // information allows none.
-func (g *grammar) allows(ctx context.Context, db *sql.DB, older int64) bool {
+func (g *grammar) allows(ctx context.Context, db *sql.DB, older int64) (bool, error) {
 	var oldest int64
 	err := retry(ctx, g.transient, patience, func() error {
 		return db.QueryRowContext(ctx, `SELECT oldest_companion FROM schedule_schema_lock WHERE id = 1`).Scan(&oldest)
 	})
-	return err == nil && oldest <= older
+	switch {
+	case g.noTable(err), g.noColumn(err), errors.Is(err, sql.ErrNoRows):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read which programs the schema allows: %w", err)
+	}
+	return oldest <= older, nil
 }
 
 // version returns the version of the schema, and 0 if there is none yet. It returns [ErrVoid] for tables from before

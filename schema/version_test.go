@@ -93,6 +93,16 @@ func TestNewerSchemaThatAllowsThisProgram(t *testing.T) {
 	})
 }
 
+// An answer that does not come, or cannot be read, is no reason to install a newer program: Open waits for the database.
+func TestNewerSchemaThatDoesNotAnswer(t *testing.T) {
+	db, d := migrated(t, testdb.URL(t, testdb.SQLite)) // it keeps a text where the others refuse it
+	execute(t, db, `INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (999, TRUE)`)
+	execute(t, db, `UPDATE schedule_schema_lock SET oldest_companion = 'none'`)
+	if err := Check(t.Context(), db, d); err == nil || errors.Is(err, ErrNewer) {
+		t.Errorf("error %v, want that of the read", err)
+	}
+}
+
 // Each version of the schema, the synthetic ones included, allows the programs that the head of its newest file names,
 // and at least those of the version before.
 func TestOlderProgramsBesideASchema(t *testing.T) {
