@@ -175,6 +175,8 @@ type Keyed[T any] interface {
 //   - a source that commits in the order of the cursor, such as a single writer
 //
 // One batch of a queue runs at a time. After Execute has returned nil, the cursor moves to the last item of the batch.
+// A fenced transaction (center.InTx, ExecFenced, Fence) moves it there with its commit. So what a batch writes must be
+// one fenced transaction: after the first of several, the items whose transactions do not follow would be lost.
 // If Execute returns an error, the cursor must not have moved. The processor then loads the cursor again, because what
 // Execute has committed stays committed. It executes the items of the batch in smaller batches, and ignores Failures.
 // The queue waits while the failing item is retried. When the item is dead, the processor records it under its key, or
