@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/ops"
@@ -157,6 +158,24 @@ func testTimesAhead(t *testing.T, c *center.Center) {
 		if r.version("version") != version {
 			t.Error("a second audit has taken the lock row")
 		}
+	})
+	t.Run("S16 S17 an alert that has ended while the clock was ahead hides no later one", func(t *testing.T) {
+		r := newTimes(t, c, "ended")
+		a := alerts{r.fixture, r.c}
+		failing := condition.Condition{Kind: condition.Failing.Name, Since: time.Now(), Text: "x"}
+		outage := condition.Condition{Kind: condition.Outage.Name, Since: time.Now(), Text: "x"}
+		a.begins(true, failing, 0, "that ends while the clock is ahead")
+		a.begins(true, outage, 2*time.Minute, "that lasts")
+		const hourAhead = "{ago -3600000}"
+		for _, set := range []string{"schedule_event SET event_time = " + hourAhead + ", open_until = " + hourAhead, "schedule_task_running SET audited_at = " + hourAhead} {
+			table, _, _ := strings.Cut(set, " ")
+			_, err := r.c.Roster().DB.Exec(t.Context(), "UPDATE "+set+" WHERE "+r.rows(table))
+			r.must(err)
+		}
+		r.audit()
+		a.begins(false, outage, 2*time.Minute, "that lasts")
+		failing.Since = time.Now()
+		a.begins(true, failing, 2*time.Minute, "that begins after the clock was set back")
 	})
 	t.Run("S7 S17 a heartbeat brings a watch of the future back", func(t *testing.T) {
 		r := newTimes(t, c, "watch")

@@ -115,9 +115,10 @@ var timeTables = []timeTable{
 	)},
 	{name: "schedule_event", rows: ofThisRoster, large: true, times: slices.Concat(
 		events("event_time"),
-		// An episode that seems to last would keep later ones from raising an alert (S16).
+		// An episode that seems to last would keep later ones from raising an alert (S16). One that lasts is told again,
+		// and is the same as before if its beginning is known.
 		[]storedTime{{
-			column: "open_until", meaning: due, rows: "q.kind = '" + EventAlert + "'", value: `{now}`,
+			column: "open_until", meaning: due, rows: "q.kind = '" + EventAlert + "'", value: `{now}`, atOnce: true,
 			limit: func(b timeBounds) string {
 				look := time.Duration(b.HeartbeatInterval)
 				return soon(max(condition.Told.Gap(look), condition.Watched.Gap(look)))
