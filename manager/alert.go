@@ -298,6 +298,7 @@ func (a *alerter) tellRoster() *job {
 	a.episodes.telling = slices.Clone(due) // the job changes due
 	settings := *a.settings
 	errs := make([]error, len(due))
+	var untoldEnds []pastEpisode
 	var owners []string
 	return &job{
 		name: "record alerts",
@@ -305,16 +306,22 @@ func (a *alerter) tellRoster() *job {
 			if waits {
 				owners, err = a.awaited(ctx)
 			}
+			lasts := map[string]error{} // in the roster, by the keys of the conditions, although it has ended
 			for _, c := range over {
-				err = cmp.Or(err, a.roster.Roster().EndAlert(ctx, c.Condition, time.Since(c.endedAt)))
+				if e := a.roster.Roster().EndAlert(ctx, c.Condition, time.Since(c.endedAt)); e != nil {
+					untoldEnds, lasts[c.Key()], err = append(untoldEnds, c), e, cmp.Or(err, e)
+				}
 			}
 			for i := range due {
-				errs[i] = a.tell(ctx, &due[i], settings)
+				if errs[i] = lasts[due[i].Key()]; errs[i] == nil {
+					errs[i] = a.tell(ctx, &due[i], settings)
+				}
 			}
 			return err
 		},
 		then: func(ctx context.Context, _ error) (more bool) {
 			a.episodes.telling = nil
+			a.episodes.over = append(untoldEnds, a.episodes.over...)
 			for _, w := range owners {
 				a.log.LogAttrs(ctx, slog.LevelInfo, "waiting: "+w)
 			}

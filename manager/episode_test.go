@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"testing"
@@ -92,5 +93,53 @@ func TestAlertOfASessionThatEnds(t *testing.T) {
 			t.Errorf("session %d: alerts %v, want one %s", session, raised, condition.Limit.Name)
 		}
 		a.episodes.begin().checked(heartbeats)
+	}
+}
+
+// S16: the roster could not be told that a condition has ended. It is told again, before it is told of the next one of
+// the kind, which began soon after that end: this one is an alert of its own.
+func TestEndOfAnEpisodeIsToldAgain(t *testing.T) {
+	t.Parallel()
+	c, err := center.Open(t.Context(), anydb.URL(testdb.URL(t, testdb.SQLite)), center.Options{Schema: center.SchemaCreate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if _, err := ops.New(c).Tasks().Define(t.Context(), "settle", Settings{Queues: 1}); err != nil {
+		t.Fatal(err)
+	}
+	var raised alertKinds
+	cfg := Config{Alerter: &raised, Logger: slog.New(slog.DiscardHandler), Redact: func(text string) string { return text }}
+	a := &alerter{
+		base:     &base{roster: c, taskType: "settle", settings: &Settings{}, cfg: cfg, log: cfg.Logger},
+		episodes: newEpisodes(),
+	}
+	away, cancel := context.WithCancel(t.Context())
+	cancel()
+	tell := func(ctx context.Context) {
+		job := a.tellRoster()
+		if job == nil {
+			t.Fatal("no job tells the roster")
+		}
+		job.then(t.Context(), job.call(ctx))
+	}
+	look := func(sees bool, since time.Time) {
+		if sees {
+			a.see(condition.Condition{Kind: condition.Stalled.Name, Since: since, QueueID: "0"})
+		}
+		a.episodes.checked(heartbeats)
+	}
+	look(true, time.Now())
+	tell(t.Context())
+	look(false, time.Time{})
+	tell(away)
+	time.Sleep(20 * time.Millisecond) // more than the clock of the database rounds
+	second := time.Now()
+	look(true, second)
+	tell(away)
+	look(true, second)
+	tell(t.Context())
+	if len(raised) != 2 {
+		t.Errorf("alerts %v, want one for each of two episodes", raised)
 	}
 }
