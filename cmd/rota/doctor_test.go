@@ -238,3 +238,29 @@ func TestDoctorWithdrawsARemoval(t *testing.T) {
 		t.Errorf("rota %s: %q", lines[0], removals())
 	}
 }
+
+// The doctor advises no split that is refused: the parts of a queue would stay in one of several data databases.
+func TestDoctorOfATooLargeQueue(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ database, want string }{
+		"the roster's database":  {"", "if each select divides by the total of its queue: rota task set TASK splittable=true; rota queue split TASK 0"},
+		"a data database":        {"eu", "if each select divides by the total of its queue: rota task set TASK splittable=true; rota queue split TASK 0"},
+		"several data databases": {"0=eu, us", "divide the items into more queues"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newTestRoster(t, "sqlite:"+filepath.Join(t.TempDir(), "r.db"))
+			s.play("large", plays["LOAD_TOO_LARGE"])
+			s.exec("UPDATE schedule_task_type SET data_database = '" + c.database + "' WHERE task_type = 'large'")
+			var hints []string
+			for _, f := range s.diagnose() {
+				if f.Kind == condition.LoadTooLarge.Name {
+					hints = append(hints, f.Hint)
+				}
+			}
+			if want := strings.ReplaceAll(c.want, "TASK", "large"); len(hints) != 1 || hints[0] != want {
+				t.Errorf("got %q, want %q", hints, want)
+			}
+		})
+	}
+}

@@ -351,8 +351,8 @@ func (d queueCheck) failing(r rosterRows) {
 }
 
 // load reports what keeps the load of a task type with balance LOAD from being even (P16).
-func (d queueCheck) load(ctx context.Context, r rosterRows, balance string) error {
-	if balance != center.BalanceLoad {
+func (d queueCheck) load(ctx context.Context, r rosterRows, settings center.Settings) error {
+	if settings.Balance != center.BalanceLoad {
 		return nil
 	}
 	p, err := d.c.Queues().Plan(ctx, d.task, ops.Scenario{ByLoad: true})
@@ -368,7 +368,7 @@ func (d queueCheck) load(ctx context.Context, r rosterRows, balance string) erro
 			p.Load.Queues-p.Load.Measured, p.Load.Queues)
 	}
 	for _, queue := range p.Load.TooLarge[:min(5, len(p.Load.TooLarge))] {
-		d.advise(condition.LoadTooLarge, r.splits(queue), "queue %s has more load than a worker should have, which no plan "+
+		d.advise(condition.LoadTooLarge, r.splits(queue, settings.Database), "queue %s has more load than a worker should have, which no plan "+
 			"can even", escape.Name(queue)).QueueID = queue
 	}
 	if n := p.LoadMoves(); n > p.Load.Budget {
@@ -378,13 +378,16 @@ func (d queueCheck) load(ctx context.Context, r rosterRows, balance string) erro
 	return nil
 }
 
-// splits says how to make a queue smaller.
-func (r rosterRows) splits(queue string) string {
+// splits says how to make a queue smaller; empty if the remedy of the kind is all that there is to say, because the
+// parts of a queue would stay in one of several data databases. database is the setting.
+func (r rosterRows) splits(queue, database string) string {
 	i := slices.IndexFunc(r.queues, func(q ops.QueueRecord) bool { return q.QueueID == queue })
 	split := command("rota queue split", r.task.TaskType, queue)
 	switch {
 	case i < 0 || r.queues[i].QueueTotal == nil:
 		return "divide what it has among several names"
+	case database != "" && roster.CheckDataName(database) != nil:
+		return ""
 	case !r.task.Splittable:
 		return "if each select divides by the total of its queue: " +
 			command("rota task set", r.task.TaskType, "splittable=true") + "; " + split

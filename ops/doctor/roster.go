@@ -124,7 +124,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 		return err
 	}
 	queues.backlog(r, settings)
-	if err := queues.load(ctx, r, settings.Balance); err != nil {
+	if err := queues.load(ctx, r, settings); err != nil {
 		return err
 	}
 	d.alerts(r)
