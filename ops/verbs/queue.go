@@ -166,7 +166,7 @@ func (a SplitQueue) Prepare(ctx context.Context, c *ops.Client) (*Change, error)
 		return resizeChange(c, a.TaskType, q, a.Total, "Split %s", ""), err
 	}
 	if a.Total == total {
-		return resizeChange(c, a.TaskType, q, a.Total, "Split %s", "stays as it is",
+		return resizeChange(c, a.TaskType, q, a.Total, "Split %s", "left as it is",
 			"What was requested for the queue is withdrawn."), nil
 	}
 	var parts []string
