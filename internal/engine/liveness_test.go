@@ -76,7 +76,9 @@ func (p *livenessPlay) begin() {
 	for i := range 1 + p.rnd.IntN(10) {
 		id := string(rune('a' + i))
 		p.queues = append(p.queues, id)
+		p.source.mu.Lock() // queues that were granted before are selected already
 		p.source.queues[id] = &inflowQueue{few: p.rnd.IntN(2) == 0, takes: p.millis(0, 1, 10, 100, 500), fails: map[string]int{}}
+		p.source.mu.Unlock()
 		crashes := 0
 		if p.dealer != "plain" {
 			crashes = p.pick(0, 0, 0, 3)
@@ -210,7 +212,9 @@ func (e *inflow) Select(ctx context.Context, s processor.Selection) (page []stri
 }
 
 func (e *inflow) Execute(ctx context.Context, items []string) error {
+	e.mu.Lock()
 	q := e.queues[items[0][:1]]
+	e.mu.Unlock()
 	if err := nap(ctx, q.takes); err != nil {
 		return err
 	}
