@@ -65,7 +65,7 @@ func (s *site) changes() []change {
 		{"task-resume", values("task", "settle"), console.Operate, "settle", "settle$BASE: resumed", func(s *site) bool { return !s.task("settle").Paused }},
 		{"task-set", settingsForm, console.Change, "settle", "settle$BASE: changed", func(s *site) bool { return settings(s).ExecuteNumber == 77 }},
 		{"queue-split", values("task", "settle", "queue", "1", "step", "show"), console.Change, "settle", "queue 1 of settle$BASE: split as soon as", func(s *site) bool { return s.task("settle").Resizing["1"] == 8 }},
-		{"queue-split", values("task", "settle", "queue", "1", "total", "4", "step", "show"), console.Change, "settle", "queue 1 of settle$BASE: stays as it is", func(s *site) bool { return len(s.task("settle").Resizing) == 0 }},
+		{"queue-split", values("task", "settle", "queue", "1", "total", "4", "step", "show"), console.Change, "settle", "queue 1 of settle$BASE: left as it is", func(s *site) bool { return len(s.task("settle").Resizing) == 0 }},
 		{"queue-merge", values("task", "settle", "queue", "1", "step", "show"), console.Change, "settle", "queue 1 of settle$BASE: merged as soon as", func(s *site) bool { return s.task("settle").Resizing["3"] == 2 }},
 		{"task-set", values("task", "settle", "queues", "6", "step", "show"), console.Change, "settle", "settle$BASE: changed", func(s *site) bool { n := s.task("settle").RequestedTotal; return n != nil && *n == 6 }},
 		{"queue-add", values("task", "regions", "queue", evil, "parameter", "7"), console.Change, "regions", "of regions$BASE: added", func(s *site) bool { return slices.Contains(s.queues("regions"), evil) }},
