@@ -121,7 +121,7 @@ func TestEndOfAnEpisodeIsToldAgain(t *testing.T) {
 		if job == nil {
 			t.Fatal("no job tells the roster")
 		}
-		job.then(t.Context(), job.call(ctx))
+		job.then(context.WithoutCancel(ctx), job.call(ctx))
 	}
 	look := func(sees bool, since time.Time) {
 		if sees {

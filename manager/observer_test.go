@@ -28,9 +28,9 @@ func (w *watched) Planned(p manager.Plan) {
 	w.plans = append(w.plans, p)
 }
 
-func (*watched) Heartbeat(time.Duration, error)      {}
-func (*watched) Statistics(time.Duration, error)     {}
-func (*watched) Swept(manager.Sweep) {}
+func (*watched) Heartbeat(time.Duration, error)  {}
+func (*watched) Statistics(time.Duration, error) {}
+func (*watched) Swept(manager.Sweep)             {}
 
 // A second worker joins while the first executes an item of each queue: one queue is requested, drained and released.
 // Then the second one leaves.

@@ -194,10 +194,10 @@ func (c *moveCounts) Moved(m manager.Move) {
 	c.of[m.Kind]++
 }
 
-func (c *moveCounts) Heartbeat(time.Duration, error)      {}
-func (c *moveCounts) Statistics(time.Duration, error)     {}
-func (c *moveCounts) Planned(manager.Plan)                {}
-func (c *moveCounts) Swept(manager.Sweep) {}
+func (c *moveCounts) Heartbeat(time.Duration, error)  {}
+func (c *moveCounts) Statistics(time.Duration, error) {}
+func (c *moveCounts) Planned(manager.Plan)            {}
+func (c *moveCounts) Swept(manager.Sweep)             {}
 
 // N2: named queues come and go while everything runs. If the first owner did not drain a queue that is removed and
 // added again at once, the queue would have two owners: inBubble fails if two workers ever execute a queue at once.

@@ -214,10 +214,10 @@ type retryShare int
 //
 // Six calls for other items pay for one retry. A page that is full of other items has no retries until they are paid
 // for all executors at once. With 8 executors, for example, a page of 8 batches with one retry takes as long as two
-// rounds of calls, and so does one with 8 retries: so 8 of them come together, after 48 calls. If the page is cut before
-// them, the next one has them, because they are paid for. A page that is not full has as many retries as it may have
-// items, which is about a second of work. If a full page of a Paged dealer holds few other items, it has a sixth of
-// them.
+// rounds of calls, and so does one with 8 retries: so 8 of them come together, after 48 calls. If the page is cut
+// before them, the next one has them, because they are paid for. A page that is not full has as many retries as it may
+// have items, which is about a second of work. If a full page of a Paged dealer holds few other items, it has a sixth
+// of them.
 func (s *retryShare) most(c *selectCall, d *division, p *page) int {
 	if len(d.of[fresh])+len(d.of[suspected]) < c.wanted {
 		if c.capabilities.Paged && p.fetched >= c.selection.Limit { // other items are behind the page

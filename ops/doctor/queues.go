@@ -368,8 +368,8 @@ func (d queueCheck) load(ctx context.Context, r rosterRows, settings center.Sett
 			p.Load.Queues-p.Load.Measured, p.Load.Queues)
 	}
 	for _, queue := range p.Load.TooLarge[:min(5, len(p.Load.TooLarge))] {
-		d.advise(condition.LoadTooLarge, r.splits(queue, settings.Database), "queue %s has more load than a worker should have, which no plan "+
-			"can even", escape.Name(queue)).QueueID = queue
+		d.advise(condition.LoadTooLarge, r.splits(queue, settings.Database), "queue %s has more load than a worker should "+
+			"have, which no plan can even", escape.Name(queue)).QueueID = queue
 	}
 	if n := p.LoadMoves(); n > p.Load.Budget {
 		d.add(condition.LoadBudget, "the load is uneven: %d queues would have to move, and load_moves_per_hour lets %d "+
