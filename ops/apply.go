@@ -220,18 +220,29 @@ func changeSettings(ctx context.Context, l *roster.LockTx, d SettingsDiff, actor
 	return recordEverywhere(ctx, l, roster.Event{Kind: EventSettings, Actor: actor, Reason: changesText(d.Changes)})
 }
 
-// Check returns the error with which Apply would refuse the settings now; nil if it would not. It only reads. Apply
-// checks again, in the transaction that writes.
+// Check returns the error with which Apply would refuse the settings, or the number of queues, now; nil if it would not.
+// Of a change of both it checks the settings alone: what they allow for the queues is known when they are written. It
+// only reads. Apply checks again, in the transaction that writes.
 func (t *Tasks) Check(ctx context.Context, d SettingsDiff) error {
-	if !d.Exists || len(d.Changes) == 0 {
+	switch {
+	case !d.Exists:
+		return nil
+	case len(d.Changes) > 0:
+		err := refuseChange(ctx, t.c.db, t.c.OwnSign(), d)
+		if err == nil && d.changes("after") {
+			s := d.Settings.WithDefaults()
+			err = runs.CheckAfter(ctx, t.c.db, d.TaskType, s.Mode, s.After)
+		}
+		return sqldb.Wrap(err, "apply %s$%s", d.TaskType, t.c.OwnSign())
+	case !d.Repartitions():
 		return nil
 	}
-	err := refuseChange(ctx, t.c.db, t.c.OwnSign(), d)
-	if err == nil && d.changes("after") {
-		s := d.Settings.WithDefaults()
-		err = runs.CheckAfter(ctx, t.c.db, d.TaskType, s.Mode, s.After)
-	}
-	return sqldb.Wrap(err, "apply %s$%s", d.TaskType, t.c.OwnSign())
+	return sqldb.Prefix(t.c.roster.Ask(ctx, d.TaskType, func(ctx context.Context, l *roster.LockTx) error {
+		if d.Resizes {
+			return l.MayResizeAll(ctx, d.Wanted, d.QueuesVersion)
+		}
+		return l.MayRepartition(ctx, d.Wanted, d.QueuesVersion)
+	}), "apply")
 }
 
 // refuseChange returns an error if what there is in any own_sign does not allow the new settings: what mode RUN holds,

@@ -57,7 +57,7 @@ func testQueueLimits(t *testing.T, c *center.Center) {
 		t.Fatalf("%d queues have settings, want only queue 3", n)
 	}
 	wantErrors(t, map[string]error{
-		"queues 1 and 3 cannot merge while their setting differs": c.Roster().Operator("test").Resize(t.Context(), r.task, "1", 2),
+		"queues 1 and 3 cannot merge while their setting differs": r.tryResize("1", 2),
 		"there is no queue of that name":                          c.Roster().Operator("test").SetQueue(t.Context(), r.task, "9", replaceLimits(roster.QueueLimits{})),
 	})
 }

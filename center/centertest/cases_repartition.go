@@ -1,6 +1,7 @@
 package centertest
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -30,7 +31,20 @@ func (r queueSteps) drainAll(name string) {
 // repartition requests another number of queues.
 func (r queueSteps) repartition(total int) {
 	r.Helper()
-	r.must(r.c.Roster().Operator("test").Repartition(r.Context(), r.task, total, 0))
+	r.must(r.tryRepartition(total))
+}
+
+// tryRepartition requests another number of queues. It checks that who asks before gets the same answer.
+func (r queueSteps) tryRepartition(total int) error {
+	r.Helper()
+	asked := r.c.Roster().Ask(r.Context(), r.task, func(ctx context.Context, l *roster.LockTx) error {
+		return l.MayRepartition(ctx, total, 0)
+	})
+	err := r.c.Roster().Operator("test").Repartition(r.Context(), r.task, total, 0)
+	if fmt.Sprint(asked) != strings.TrimPrefix(fmt.Sprint(err), "repartition ") {
+		r.Errorf("%d queues: error %v, and %v before", total, err, asked)
+	}
+	return err
 }
 
 // changes returns the changes that wait, as the lock row has them.
@@ -239,7 +253,7 @@ func testRepartitionCursors(t *testing.T, c *center.Center) {
 			r.exec("UPDATE schedule_queue SET cursor_value = '%s' WHERE task_type = '%s' AND queue_id = '1'", value, r.task)
 		}
 		cursor("17")
-		if err := c.Roster().Operator("test").Repartition(t.Context(), r.task, 4, 0); err == nil || !strings.Contains(err.Error(), "the queues have cursors") {
+		if err := r.tryRepartition(4); err == nil || !strings.Contains(err.Error(), "the queues have cursors") {
 			t.Fatalf("request a repartition: error %v, want the cursors in it", err)
 		}
 		cursor("")
@@ -287,8 +301,8 @@ func testRepartitionErrors(t *testing.T, c *center.Center) {
 	t.Run("an error of a change of their number names the cause", func(t *testing.T) {
 		named := newFixture(t, c, center.Settings{QueueNames: []string{"n", "s"}})
 		wantErrors(t, map[string]error{
-			"the queues have names":            c.Roster().Operator("test").Repartition(t.Context(), named.task, 4, 0),
-			"queues (0) must be between 1 and": c.Roster().Operator("test").Repartition(t.Context(), named.task, 0, 0),
+			"the queues have names":            named.tryRepartition(4),
+			"queues (0) must be between 1 and": named.tryRepartition(0),
 			"unknown task type":                c.Roster().Operator("test").Repartition(t.Context(), "nobody", 3, 0),
 		})
 	})

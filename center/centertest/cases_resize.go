@@ -1,6 +1,7 @@
 package centertest
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,7 +23,18 @@ var splittable = center.Settings{Queues: 2, Splittable: true}
 // resize requests another total for a queue.
 func (r queueSteps) resize(queue string, total int) {
 	r.Helper()
-	r.must(r.c.Roster().Operator("test").Resize(r.Context(), r.task, queue, total))
+	r.must(r.tryResize(queue, total))
+}
+
+// tryResize requests another total for a queue. It checks that who asks before gets the same answer.
+func (r queueSteps) tryResize(queue string, total int) error {
+	r.Helper()
+	asked := r.c.Roster().MayResize(r.Context(), r.task, queue, total)
+	err := r.c.Roster().Operator("test").Resize(r.Context(), r.task, queue, total)
+	if fmt.Sprint(asked) != fmt.Sprint(err) {
+		r.Errorf("the total %d for queue %s: error %v, and %v before", total, queue, err, asked)
+	}
+	return err
 }
 
 // finishChange ends the drain of a queue that its owner has, under the current epoch.
@@ -62,7 +74,14 @@ func testSplit(t *testing.T, c *center.Center) {
 		operator := c.Roster().Operator("test")
 		r := newFixture(t, c, center.Settings{Queues: roster.MaxResizing + 1, Splittable: true})
 		r.join("A")
-		err := operator.ResizeAll(t.Context(), r.task, 2*(roster.MaxResizing+1), 0)
+		const doubled = 2 * (roster.MaxResizing + 1)
+		asked := c.Roster().Ask(t.Context(), r.task, func(ctx context.Context, l *roster.LockTx) error {
+			return l.MayResizeAll(ctx, doubled, 0)
+		})
+		err := operator.ResizeAll(t.Context(), r.task, doubled, 0)
+		if fmt.Sprint(asked) != strings.TrimPrefix(fmt.Sprint(err), "split or merge the queues of ") {
+			t.Errorf("error %v, and %v before", err, asked)
+		}
 		if err == nil || !strings.Contains(err.Error(), "at most 1000 queues may wait to be split or merged, not 1001") {
 			t.Errorf("error %v, want the bound", err)
 		}
@@ -371,7 +390,7 @@ func testMerge(t *testing.T, c *center.Center) {
 			t.Fatalf("after the withdrawal the requests are %q and the owners %v, want none, and a plan due", got, r.owners())
 		}
 		wantErrors(t, map[string]error{
-			"queues 1 and 3 cannot merge while their cursor_value differs": c.Roster().Operator("test").Resize(t.Context(), r.task, "1", 2),
+			"queues 1 and 3 cannot merge while their cursor_value differs": r.tryResize("1", 2),
 		})
 	})
 	t.Run("N3 a request is withdrawn if the task type is not splittable any more", func(t *testing.T) {
@@ -422,9 +441,7 @@ func testResizeRequests(t *testing.T, c *center.Center) {
 		names.define(center.Settings{QueueNames: []string{"x"}, Splittable: true})
 		data.define(splittable)
 		data.exec("UPDATE schedule_task_type SET data_database = 'd{{queue}}' WHERE task_type = '%s'", data.task)
-		resize := func(r *fixture, queue string, total int) error {
-			return c.Roster().Operator("test").Resize(t.Context(), r.task, queue, total)
-		}
+		resize := func(r *fixture, queue string, total int) error { return r.tryResize(queue, total) }
 		wantErrors(t, map[string]error{
 			"splittable is not set":                                resize(fixed, "0", 4),
 			"the queues have names":                                resize(names, "x", 4),
@@ -545,7 +562,7 @@ func testResizeInRun(t *testing.T, c *center.Center) {
 	id := r.submitAndOpen("k")
 	r.finishAll("A", "1")
 	wantErrors(t, map[string]error{
-		"run " + id + " has not finished queue 0": c.Roster().Operator("test").Resize(t.Context(), r.task, "0", 4),
+		"run " + id + " has not finished queue 0": r.tryResize("0", 4),
 	})
 	r.resize("1", 4)
 	r.finishChange("A", "1")

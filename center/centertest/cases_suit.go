@@ -65,7 +65,7 @@ func testSuit(t *testing.T, c *center.Center) {
 			// A hand edit is what no program has refused.
 			r.exec("UPDATE schedule_task_type SET splittable = TRUE WHERE task_type = '%s'", r.task)
 			r.rebalance("A")
-			err := c.Roster().Operator("test").Resize(t.Context(), r.task, "0", 4)
+			err := r.tryResize("0", 4)
 			r.wantNamed("split", err, "A", u.reason)
 			r.wantTotals("0/2 A", "1/2 A")
 		})

@@ -137,6 +137,26 @@ func fencedTx(t *testing.T, c *center.Center, uuid string) *sql.Tx {
 	return tx
 }
 
+// A dry run refuses another number of queues as the command does: the roster answers both.
+func TestDryRunRefusesLikeTheRoster(t *testing.T) {
+	t.Parallel()
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
+		t.Parallel()
+		s := newTestRoster(t, url)
+		s.define("orders", center.Settings{Queues: 4, Splittable: true})
+		s.define("feed", center.Settings{Queues: 2})
+		s.run("queue pin orders 1 zone=a")
+		s.exec("UPDATE schedule_queue SET cursor_value = '17' WHERE task_type = 'feed' AND queue_id = '0'")
+		for _, more := range []string{" --yes", " --dry-run"} {
+			s.wantError(1, "cannot merge while their setting differs", "queue merge orders 3"+more)
+			s.wantError(2, "cannot merge while their setting differs", "task set orders queues=2"+more)
+			s.wantError(2, "apply feed$BASE: the queues have cursors", "task set feed queues=3"+more)
+		}
+		s.run("queue merge orders 0 --dry-run")
+		s.run("task set orders queues=8 --dry-run")
+	})
+}
+
 // What a queue cannot become is refused before anything is asked or written, and a dry run says the same.
 func TestQueueThatStays(t *testing.T) {
 	t.Parallel()

@@ -94,7 +94,7 @@ var handoverMutants = []mutant{
 	},
 	{
 		"N3", "the events of a request stand in any order",
-		"resize", "slices.SortStableFunc(events,",
+		"askTotals", "slices.SortStableFunc(events,",
 		"slices.SortFunc(events,",
 		"TestConformance/.*/N3_split",
 	},
@@ -292,7 +292,7 @@ var handoverMutants = []mutant{
 	},
 	{
 		"N3", "a queue of the open run is split",
-		"resize", ", checkOpenRun(ctx, l, requests))",
+		"askTotals", ", checkOpenRun(ctx, l, requests))",
 		")",
 		"TestConformance",
 	},
@@ -532,7 +532,7 @@ var handoverMutants = []mutant{
 	},
 	{
 		"N1", "no request is withdrawn once a queue has a cursor",
-		"Repartition", "if l.Changes = (Changes{}); !same && (len(was) == 0 || total != least) {",
+		"askTotal", "if l.Changes = (Changes{}); !same && (len(was) == 0 || total != least) {",
 		"if r, err := mustHaveNoCursors(ctx, l); err != nil || r != nil {\n\t\t\treturn cmp.Or(err, r)\n\t\t}\n\t\tif l.Changes = (Changes{}); !same && (len(was) == 0 || total != least) {",
 		"TestConformance/.*/repartition_cursors",
 	},
@@ -550,13 +550,13 @@ var handoverMutants = []mutant{
 	},
 	{
 		"N1", "a requested barrier cannot be withdrawn once a queue was split",
-		"Repartition", "(len(was) == 0 || total != least)",
+		"askTotal", "(len(was) == 0 || total != least)",
 		"(len(was.Totals()) == 0 || total != least)",
 		"TestConformance/.*/N3_requests",
 	},
 	{
 		"N3", "merges cannot be withdrawn once a queue was split",
-		"Repartition", "(len(was) == 0 || total != least)",
+		"askTotal", "(len(was) == 0 || total != least)",
 		"(was.Queues() == 0 || total != least)",
 		"TestConformance/.*/N3_requests",
 	},

@@ -22,7 +22,7 @@ var lockMutants = []mutant{
 	},
 	{
 		"L2", "the local clock decides",
-		"lock", "\treturn sqldb.Wrap(err, \"read the lock row\")",
+		"read", "\treturn sqldb.Wrap(err, \"read the lock row\")",
 		"\tl.Now = time.Now().UTC()\n\treturn sqldb.Wrap(err, \"read the lock row\")",
 		"TestConformanceWithSkewedClocks",
 	},

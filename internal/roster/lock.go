@@ -2,6 +2,8 @@ package roster
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,6 +21,23 @@ func (r *Roster) UnderLock(ctx context.Context, taskType string, f func(context.
 // transaction has the lock row or waits for it.
 func (r *Roster) underFreeLock(ctx context.Context, taskType string, f func(context.Context, *LockTx) error) error {
 	return r.underLockWith(ctx, taskType, (*LockTx).lockIfFree, f)
+}
+
+// Ask runs f in a transaction that has read the lock row and does not hold it, and that changes nothing. It is for the
+// methods of LockTx that say whether a request would be refused: another transaction may change the answer at once.
+func (r *Roster) Ask(ctx context.Context, taskType string, f func(context.Context, *LockTx) error) error {
+	tx, err := r.DB.Store.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	l := &LockTx{Tx: sqldb.Tx{Raw: tx, Dialect: r.DB.Dialect}, TaskType: taskType, OwnSign: r.OwnSign}
+	defer l.Rollback()
+	if err = l.read(ctx); err == nil {
+		err = f(ctx, l)
+	} else if errors.Is(err, sql.ErrNoRows) {
+		err = ErrUnknownTask
+	}
+	return sqldb.Wrap(err, "%s$%s", taskType, r.OwnSign)
 }
 
 // lockFunc is a way to take the lock row: a method of LockTx.
@@ -184,6 +203,11 @@ func (l *LockTx) lock(ctx context.Context) error {
 	if err := l.lockBySetting(ctx, `version = version + 1`); err != nil {
 		return err
 	}
+	return l.read(ctx)
+}
+
+// read reads the lock row and the clock.
+func (l *LockTx) read(ctx context.Context) error {
 	v := &l.versions
 	err := l.QueryRow(ctx, `SELECT {now}, queue_total, queue_changes, partition_version, membership_version,
 		planned_version, plan_version, epoch_high, item_version, epoch_floor,

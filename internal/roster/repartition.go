@@ -26,31 +26,15 @@ func (o Operator) Repartition(ctx context.Context, taskType string, total int, s
 // the requests to split or merge queues. Requesting the present number only withdraws; queues that were split do not
 // count in it, and stay as they are. If seen is not 0 and no longer the partition_version, it returns ErrChanged.
 func (l *LockTx) Repartition(ctx context.Context, actor string, total int, seen int64) error {
-	if !validTotal(total) {
-		return fmt.Errorf("queues (%d) must be between 1 and %d", total, MaxQueues)
-	}
-	queues, err := l.NamedQueues(ctx)
-	if !errors.Is(err, ErrNumbered) {
-		return cmp.Or(err, errNamedQueues)
-	}
-	if seen != 0 && seen != l.versions.partition {
-		return ErrChanged
-	}
 	was := l.Changes
-	least := slices.MinFunc(queues, func(a, b NamedQueue) int { return a.Total - b.Total }).Total
-	same := !slices.ContainsFunc(queues, func(q NamedQueue) bool { return q.Total != total })
-	if same && len(was) == 0 {
-		return nil
+	changed, err := l.askTotal(ctx, total, seen)
+	if err != nil || !changed {
+		return err
 	}
-	// A request that only withdraws keeps the queues that have the cursors.
-	if l.Changes = (Changes{}); !same && (len(was) == 0 || total != least) {
-		if refused, err := mustHaveNoCursors(ctx, l); err != nil || refused != nil {
-			return cmp.Or(err, refused)
-		}
+	if l.Changes.Queues() > 0 {
 		if err := voidReservations(ctx, l); err != nil {
 			return err
 		}
-		l.Changes[allQueues] = Change(total)
 	}
 	if err := l.queuesChanged(ctx, 0); err != nil {
 		return err
@@ -61,6 +45,40 @@ func (l *LockTx) Repartition(ctx context.Context, actor string, total int, seen 
 	}
 	_, _, err = makeChanges(ctx, l, actor)
 	return err
+}
+
+// MayRepartition returns the error with which Repartition would refuse the number.
+func (l *LockTx) MayRepartition(ctx context.Context, total int, seen int64) error {
+	_, err := l.askTotal(ctx, total, seen)
+	return err
+}
+
+// askTotal makes Changes what they are after the request, and reports whether they differ. It writes nothing.
+func (l *LockTx) askTotal(ctx context.Context, total int, seen int64) (changed bool, err error) {
+	if !validTotal(total) {
+		return false, fmt.Errorf("queues (%d) must be between 1 and %d", total, MaxQueues)
+	}
+	queues, err := l.NamedQueues(ctx)
+	if !errors.Is(err, ErrNumbered) {
+		return false, cmp.Or(err, errNamedQueues)
+	}
+	if seen != 0 && seen != l.versions.partition {
+		return false, ErrChanged
+	}
+	was := l.Changes
+	least := slices.MinFunc(queues, func(a, b NamedQueue) int { return a.Total - b.Total }).Total
+	same := !slices.ContainsFunc(queues, func(q NamedQueue) bool { return q.Total != total })
+	if same && len(was) == 0 {
+		return false, nil
+	}
+	// A request that only withdraws keeps the queues that have the cursors.
+	if l.Changes = (Changes{}); !same && (len(was) == 0 || total != least) {
+		if refused, err := mustHaveNoCursors(ctx, l); err != nil || refused != nil {
+			return false, cmp.Or(err, refused)
+		}
+		l.Changes[allQueues] = Change(total)
+	}
+	return true, nil
 }
 
 // repartitionReason says what a request has changed.

@@ -27,10 +27,13 @@ const (
 // The owner drains the queue and gives it up (Changes). Each server drains one such queue at a time.
 func (o Operator) Resize(ctx context.Context, taskType, queueID string, total int) error {
 	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
-		return l.resize(ctx, o.actor, total, 0, func(q NamedQueue) bool { return q.ID == queueID })
+		return l.resize(ctx, o.actor, total, 0, isQueue(queueID))
 	})
-	return sqldb.Prefix(err, "give queue %s another total in", queueID)
+	return sqldb.Prefix(err, resizeQueue, queueID)
 }
+
+// resizeQueue is what Operator.Resize does, with the queue, for errors.
+const resizeQueue = "give queue %s another total in"
 
 // ResizeAll does what [LockTx.ResizeAll] does, in a transaction of its own.
 func (o Operator) ResizeAll(ctx context.Context, taskType string, total int, seen int64) error {
@@ -46,17 +49,52 @@ func (l *LockTx) ResizeAll(ctx context.Context, actor string, total int, seen in
 	return l.resize(ctx, actor, total, seen, func(NamedQueue) bool { return true })
 }
 
+// MayResizeAll returns the error with which ResizeAll would refuse the total.
+func (l *LockTx) MayResizeAll(ctx context.Context, total int, seen int64) error {
+	_, err := l.askTotals(ctx, "", total, seen, func(NamedQueue) bool { return true })
+	return err
+}
+
+// MayResize returns the error with which [Operator.Resize] would refuse the total now.
+func (r *Roster) MayResize(ctx context.Context, taskType, queueID string, total int) error {
+	err := r.Ask(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		_, err := l.askTotals(ctx, "", total, 0, isQueue(queueID))
+		return err
+	})
+	return sqldb.Prefix(err, resizeQueue, queueID)
+}
+
+func isQueue(id string) func(NamedQueue) bool { return func(q NamedQueue) bool { return q.ID == id } }
+
 func (l *LockTx) resize(ctx context.Context, actor string, total int, seen int64, asked func(NamedQueue) bool) error {
+	events, err := l.askTotals(ctx, actor, total, seen, asked)
+	if err != nil {
+		return err
+	}
+	if err := l.queuesChanged(ctx, 0); err != nil {
+		return err
+	}
+	if err := l.Record(ctx, events...); err != nil {
+		return err
+	}
+	_, _, err = makeChanges(ctx, l, actor)
+	return err
+}
+
+// askTotals makes Changes what they are after the request, and returns what is to be recorded. It writes nothing.
+func (l *LockTx) askTotals(
+	ctx context.Context, actor string, total int, seen int64, asked func(NamedQueue) bool,
+) ([]Event, error) {
 	if seen != 0 && seen != l.versions.partition {
-		return ErrChanged
+		return nil, ErrChanged
 	}
 	queues, err := resizableQueues(ctx, l)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	requests, err := queues.requests(total, asked)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	events := queues.withdraw(l, requests, actor)
 	for id, total := range requests {
@@ -69,18 +107,8 @@ func (l *LockTx) resize(ctx context.Context, actor string, total int, seen int64
 			Reason: fmt.Sprintf("the total %d was requested instead of %d", total, queues[id].Total),
 		})
 	}
-	if err := errors.Join(queues.checkRequests(l, requests), checkOpenRun(ctx, l, requests)); err != nil {
-		return err
-	}
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.queue, b.queue) }) // withdrawals first
-	if err := l.queuesChanged(ctx, 0); err != nil {
-		return err
-	}
-	if err := l.Record(ctx, events...); err != nil {
-		return err
-	}
-	_, _, err = makeChanges(ctx, l, actor)
-	return err
+	return events, errors.Join(queues.checkRequests(l, requests), checkOpenRun(ctx, l, requests))
 }
 
 // sizedQueue is a numbered queue with what its parts inherit, in the order in which readSizedQueues reads it.

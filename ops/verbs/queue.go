@@ -165,6 +165,9 @@ func (a SplitQueue) Prepare(ctx context.Context, c *ops.Client) (*Change, error)
 		err = fmt.Errorf("total (%d) must be a multiple of the queue's total, %d", a.Total, total)
 		return resizeChange(c, a.TaskType, q, a.Total, "Split %s", ""), err
 	}
+	if err := c.Roster().MayResize(ctx, a.TaskType, q.QueueID, a.Total); err != nil {
+		return nil, err
+	}
 	if a.Total == total {
 		return resizeChange(c, a.TaskType, q, a.Total, "Split %s", "left as it is",
 			"What was requested for the queue is withdrawn."), nil
@@ -212,6 +215,9 @@ func (a MergeQueues) Prepare(ctx context.Context, c *ops.Client) (*Change, error
 	if a.Total < 1 || a.Total >= total || total%a.Total != 0 {
 		err = fmt.Errorf("total (%d) must be a divisor of the queue's total, %d, and less", a.Total, total)
 		return resizeChange(c, a.TaskType, q, a.Total, "Merge %s", ""), err
+	}
+	if err := c.Roster().MayResize(ctx, a.TaskType, q.QueueID, a.Total); err != nil {
+		return nil, err
 	}
 	all, err := c.Queues().List(ctx, ops.QueueFilter{TaskType: a.TaskType})
 	if err != nil {
