@@ -16,8 +16,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "the retries that a cut page has dropped are lost",
-		"cutPageLocked", "l.owed = l.page.handout.left(l.page.retriesFrom, l.page.retriesFrom+l.page.retries)",
-		"",
+		"cutPageLocked", "l.owed = min(left, s.settings.ThreadNumber)",
+		"_ = left",
 		"TestRetryOfACutPageIsMadeWithTheNext",
 	},
 	{
