@@ -220,9 +220,9 @@ func changeSettings(ctx context.Context, l *roster.LockTx, d SettingsDiff, actor
 	return recordEverywhere(ctx, l, roster.Event{Kind: EventSettings, Actor: actor, Reason: changesText(d.Changes)})
 }
 
-// Check returns the error with which Apply would refuse the settings, or the number of queues, now; nil if it would not.
-// Of a change of both it checks the settings alone: what they allow for the queues is known when they are written. It
-// only reads. Apply checks again, in the transaction that writes.
+// Check returns the error with which Apply would refuse the settings, or the number of queues, now; nil if it would
+// not. Of a change of both it checks the settings alone: what they allow for the queues is known when they are written.
+// It only reads. Apply checks again, in the transaction that writes.
 func (t *Tasks) Check(ctx context.Context, d SettingsDiff) error {
 	switch {
 	case !d.Exists:
