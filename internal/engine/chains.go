@@ -50,15 +50,6 @@ func (c *chains) batch(n int, markOf func(i int32) mark) []int32 {
 
 func (c *chains) unstarted() int { return len(c.free) + c.waiting }
 
-func (c *chains) left(from, to int) (n int) {
-	for _, started := range c.started[from:to] {
-		if !started {
-			n++
-		}
-	}
-	return n
-}
-
 // startable reports whether an item is free: the others may wait for one that is in flight.
 func (c *chains) startable() bool { return len(c.free) > 0 }
 

@@ -20,8 +20,8 @@ type filter struct {
 }
 
 // class says why an item of a page is executed now, or why it is not. A page has its items in the order of the classes.
-// If the last page was cut before its retries, these come first. The items of a Cursored dealer keep the order of the
-// cursor, all in class fresh.
+// If the other items fill the page, and the scheduler has cut the page before it, the retries come first. The items of
+// a Cursored dealer keep the order of the cursor, all in class fresh.
 type class int
 
 const (
@@ -124,11 +124,11 @@ func (c *selectCall) filterPage(p *page) (err error) {
 		}
 	}
 	if !c.capabilities.Cursored {
-		p.retries, p.retriesFrom = len(d.of[retried])+len(d.of[dying]), len(d.of[fresh])+len(d.of[suspected])
+		p.retries = len(d.of[retried]) + len(d.of[dying])
 	}
 	c.kept = slices.Concat(d.of[:]...)
-	if c.owed > 0 { // or no page would get to them
-		c.kept, p.retriesFrom = slices.Concat(d.of[retried], d.of[dying], d.of[fresh], d.of[suspected]), 0
+	if c.gaveWay && len(d.of[fresh])+len(d.of[suspected]) >= c.wanted { // or no page of a backlog would get to them
+		c.kept = slices.Concat(d.of[retried], d.of[dying], d.of[fresh], d.of[suspected])
 	}
 	if d.marks != nil || len(d.of[fresh]) < d.size {
 		p.marks = d.marks
@@ -214,10 +214,9 @@ type retryShare int
 //
 // Six calls for other items pay for one retry. A page that is full of other items has no retries until they are paid
 // for all executors at once. With 8 executors, for example, a page of 8 batches with one retry takes as long as two
-// rounds of calls, and so does one with 8 retries: so 8 of them come together, after 48 calls. If the page is cut
-// before them, the next one has them, because they are paid for. A page that is not full has as many retries as it may
-// have items, which is about a second of work. If a full page of a Paged dealer holds few other items, it has a sixth
-// of them.
+// rounds of calls, and so does one with 8 retries: so 8 of them come together, after 48 calls. A page that is not full
+// has as many retries as it may have items, which is about a second of work. If a full page of a Paged dealer holds few
+// other items, it has a sixth of them.
 func (s *retryShare) most(c *selectCall, d *division, p *page) int {
 	if len(d.of[fresh])+len(d.of[suspected]) < c.wanted {
 		if c.capabilities.Paged && p.fetched >= c.selection.Limit { // other items are behind the page
@@ -228,9 +227,9 @@ func (s *retryShare) most(c *selectCall, d *division, p *page) int {
 	calls := math.Ceil(float64(len(d.of[fresh])) / float64(c.settings.ExecuteNumber)) // a page may be less than a batch
 	paid, executors := int(*s)+int(calls)+len(d.of[suspected]), c.settings.ThreadNumber
 	most := min(paid/retryRatio, len(d.of[retried])+len(d.of[dying]))
-	if c.owed > 0 || paid/retryRatio < executors {
+	if paid/retryRatio < executors {
 		most = 0
 	}
 	*s = retryShare(min(paid-most*retryRatio, retryRatio*executors))
-	return most + c.owed
+	return most
 }

@@ -14,7 +14,7 @@ type lane struct {
 	grant     *grant
 	selecting bool  // a select is in flight
 	page      *page // with unstarted items; nil if there are none
-	owed      int   // retries of the last page that were dropped, because it was cut for a lane that waited
+	gaveWay   bool  // the last page was cut for a lane that waited
 	batches   int   // batches in flight, of this page and in NOTSLEEP also of older ones
 	pace      pace
 	limits    processor.QueueLimits

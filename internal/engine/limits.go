@@ -235,10 +235,8 @@ func (s *scheduler) cutPageLocked(now time.Time) bool {
 	if l == nil || l.page.batches == 0 || now.Sub(l.page.readyAt) <= pageCut {
 		return false
 	}
-	// At most one round of calls: a page that is not full may have had many more retries, which nothing has paid for.
-	left := l.page.handout.left(l.page.retriesFrom, l.page.retriesFrom+l.page.retries)
-	l.owed = min(left, s.settings.ThreadNumber)
 	skip(&s.stats, l.page.drop())
+	l.gaveWay = true
 	s.placeLocked(l, now)
 	return s.roomLocked()
 }

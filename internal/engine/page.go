@@ -10,17 +10,16 @@ import (
 // Then the scheduler's lock guards it.
 type page struct {
 	pageItems
-	ctx         context.Context   // of its batches; Env.Bind was applied to it, unless the dealer is Cursored
-	marks       []mark            // of each item; nil if all are ordinary
-	records     map[string]record // what is known, by key, about the items that have failed
-	fetched     int               // number of items that the select returned
-	retries     int               // number of items that have failed alone before
-	retriesFrom int               // index of the first of them, unless the dealer is Cursored
-	handout     handout           // of its items: sequence, or the chains of an Ordered dealer
-	batches     int               // number of batches taken so far
-	ended       int               // number of batches that have ended
-	cut         bool              // some items were dropped, or cancelled
-	readyAt     time.Time         // when its first batch could be taken
+	ctx     context.Context   // of its batches; Env.Bind was applied to it, unless the dealer is Cursored
+	marks   []mark            // of each item; nil if all are ordinary
+	records map[string]record // what is known, by key, about the items that have failed
+	fetched int               // number of items that the select returned
+	retries int               // number of items that have failed alone before
+	handout handout           // of its items: sequence, or the chains of an Ordered dealer
+	batches int               // number of batches taken so far
+	ended   int               // number of batches that have ended
+	cut     bool              // some items were dropped, or cancelled
+	readyAt time.Time         // when its first batch could be taken
 
 	sequence sequence
 }
@@ -127,7 +126,6 @@ func pick[E any](list []E, indexes []int32) []E {
 // handout gives the items of a page to batches. The scheduler's lock guards it.
 type handout interface {
 	unstarted() int                         // how many items are left to execute
-	left(from, to int) int                  // how many of the items at these indexes are left to execute
 	startable() bool                        // whether a batch may begin now, if items are left
 	peek(p *page, n int) (size int, m mark) // the size and the mark of the next batch, which has at most n items
 	take(p *page, n int) span               // starts the next batch, which has n items
@@ -142,8 +140,6 @@ type sequence struct {
 }
 
 func (s *sequence) unstarted() int { return s.to - s.next }
-
-func (s *sequence) left(from, to int) int { return max(0, min(s.to, to)-max(s.next, from)) }
 
 func (s *sequence) startable() bool { return true }
 

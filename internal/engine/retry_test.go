@@ -207,26 +207,3 @@ func TestRetryBesideABacklogOfCutPages(t *testing.T) {
 		}
 	})
 }
-
-// X2: the calls for other items pay for a retry. If the page is cut before it, the next page has it, and not the one
-// that is paid for next, which would be cut as well.
-func TestRetryOfACutPageIsMadeWithTheNext(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		ids := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
-		var items []string
-		for _, id := range ids {
-			items = append(items, numbered(id, 2000)...)
-		}
-		r := newRows(w, items...)
-		r.bad["a0"], r.takes = errBroken, 100*time.Millisecond
-		s := settings()
-		s.ThreadNumber, s.FetchNumber, s.ExecuteNumber, s.RatePerSecond = 6, 10, 1, 5
-		w.start(t, r, engine.Env{}, s, ids...)
-		time.Sleep(20 * time.Minute)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if n := r.fails["a0"]; n < 10 {
-			t.Errorf("the item failed %d times in 20 minutes, want at least 10 times", n)
-		}
-	})
-}

@@ -15,12 +15,6 @@ var processMutants = []mutant{
 		"TestRetryMaxBoundsTheAskedPause",
 	},
 	{
-		"X2", "the retries that a cut page has dropped are lost",
-		"cutPageLocked", "l.owed = min(left, s.settings.ThreadNumber)",
-		"_ = left",
-		"TestRetryOfACutPageIsMadeWithTheNext",
-	},
-	{
 		"X2", "a queue that rests knows nothing of a retry",
 		"finishLocked", "b.outcome != done || b.frees",
 		"b.result.retryNow || b.frees",
@@ -166,9 +160,9 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "a page that is cut each time never comes to its retries",
-		"cutPageLocked", "l.page.retriesFrom+l.page.retries)",
-		"l.page.retriesFrom)",
-		"TestRetryBesideABacklogOfCutPages|TestRetryOfACutPageIsMadeWithTheNext",
+		"cutPageLocked", "l.gaveWay = true",
+		"l.gaveWay = false",
+		"TestRetryBesideABacklogOfCutPages",
 	},
 	{
 		"X2", "a page of less than a batch pays for no retry",
