@@ -192,8 +192,8 @@ func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 }
 
 // InTx runs fn in a fenced transaction of db: begin, fence (and save the cursor), fn, commit. An item then takes effect
-// exactly once if fn changes a value that Select filters on (F5).
-// The cursor of a Cursored dealer moves to the end of the batch, so call InTx once for all of its items.
+// exactly once if fn changes a value that Select filters on (F5). The cursor of a Cursored dealer moves to the end of the
+// batch, so call InTx once for all items of the batch.
 //
 // InTx may run fn several times, each time after a transaction that certainly rolled back: fn must have effects through
 // tx only. When the outcome of the commit is unknown, InTx returns ErrUnknownCommit and does not run fn again. The
@@ -243,9 +243,10 @@ func tryInTx(ctx context.Context, d *sqldb.DB, pool *sql.DB, fence func(context.
 
 // SaveCursor saves the cursor of the batch that ctx carries, unless InTx has committed it already in this context (F4).
 // It is for dealers that do not write through a fenced transaction, or take its failure for success. Their cursor may
-// fall behind their effects, but is never ahead of them. What a fence has saved it saves once more, which changes
-// nothing. SaveCursor returns ErrFenced if the queue has another owner or epoch, or if its cursor
-// does not stand where the batch began, and ErrNoBatch if ctx does not come from Execute.
+// fall behind their effects, but is never ahead of them. If center.Fence has saved the cursor in a transaction of the
+// dealer, SaveCursor writes it once more, which changes nothing. SaveCursor returns ErrFenced if the queue has another
+// owner or epoch, or if its cursor does not stand where the batch began, and ErrNoBatch if ctx does not come from
+// Execute.
 func SaveCursor(ctx context.Context) error {
 	b, err := batchOf(ctx)
 	if err != nil || b.Cursor == nil || b.saved.Load() {

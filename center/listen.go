@@ -48,7 +48,7 @@ func (c *Center) Listen(ctx context.Context, hinted func() []string, changed fun
 	var telling sync.WaitGroup
 	telling.Go(func() { c.teller.run(ctx, c) })
 	defer telling.Wait()
-	var hears int32 // 1 while this listener does: the teller counts those that do
+	var hears int32 // 1 while this listener hears hints, so that the teller can count such listeners
 	hear := func(now int32) {
 		c.teller.hearing.Add(now - hears)
 		hears = now
