@@ -192,8 +192,8 @@ func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 }
 
 // InTx runs fn in a fenced transaction of db: begin, fence (and save the cursor), fn, commit. An item then takes effect
-// exactly once if fn changes a value that Select filters on (F5). The cursor of a Cursored dealer moves to the end of the
-// batch, so call InTx once for all items of the batch.
+// exactly once if fn changes a value that Select filters on (F5). The cursor of a Cursored dealer moves to the end of
+// the batch, so call InTx once for all items of the batch.
 //
 // InTx may run fn several times, each time after a transaction that certainly rolled back: fn must have effects through
 // tx only. When the outcome of the commit is unknown, InTx returns ErrUnknownCommit and does not run fn again. The

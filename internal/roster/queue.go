@@ -201,23 +201,42 @@ func keepQueue(ctx context.Context, l *LockTx, q NamedQueue, actor string) error
 // without queues has nothing to do.
 func (o Operator) RemoveQueue(ctx context.Context, taskType, queueID string) error {
 	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
-		queues, err := l.NamedQueues(ctx)
-		if err != nil {
+		q, err := l.removable(ctx, queueID)
+		if err != nil || q.Removing {
 			return err
 		}
-		at := slices.IndexFunc(queues, func(q NamedQueue) bool { return q.ID == queueID })
-		staying := slices.ContainsFunc(queues, func(q NamedQueue) bool { return !q.Removing && q.ID != queueID })
-		switch {
-		case at < 0:
-			return errNoQueue
-		case queues[at].Removing:
-			return nil
-		case !staying:
-			return errors.New("it is the last one")
-		}
-		return removeQueue(ctx, l, queues[at], o.actor)
+		return removeQueue(ctx, l, q, o.actor)
 	})
-	return sqldb.Prefix(err, "remove queue %q of", queueID)
+	return sqldb.Prefix(err, removeNamed, queueID)
+}
+
+// MayRemoveQueue returns the error with which [Operator.RemoveQueue] would refuse the queue now.
+func (r *Roster) MayRemoveQueue(ctx context.Context, taskType, queueID string) error {
+	err := r.Ask(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		_, err := l.removable(ctx, queueID)
+		return err
+	})
+	return sqldb.Prefix(err, removeNamed, queueID)
+}
+
+// removeNamed is what Operator.RemoveQueue does, with the queue, for errors.
+const removeNamed = "remove queue %q of"
+
+// removable returns a named queue that may be removed, or is to be removed already.
+func (l *LockTx) removable(ctx context.Context, queueID string) (q NamedQueue, err error) {
+	queues, err := l.NamedQueues(ctx)
+	if err != nil {
+		return q, err
+	}
+	at := slices.IndexFunc(queues, func(q NamedQueue) bool { return q.ID == queueID })
+	staying := slices.ContainsFunc(queues, func(q NamedQueue) bool { return !q.Removing && q.ID != queueID })
+	switch {
+	case at < 0:
+		return q, errNoQueue
+	case !queues[at].Removing && !staying:
+		return q, errors.New("it is the last one")
+	}
+	return queues[at], nil
 }
 
 // removeQueue requests the removal of a queue.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/dutyrota/rota/center"
@@ -102,7 +101,10 @@ var removeQueue = verb[RemoveQueue](Verb{
 func (a RemoveQueue) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	err := requireNames(ctx, c, a.TaskType)
 	if err == nil {
-		err = a.requireOther(ctx, c)
+		_, err = readQueue(ctx, c, a.TaskType, a.Queue)
+	}
+	if err == nil {
+		err = c.Roster().MayRemoveQueue(ctx, a.TaskType, a.Queue)
 	}
 	if err != nil {
 		return nil, err
@@ -114,19 +116,6 @@ func (a RemoveQueue) Prepare(ctx context.Context, c *ops.Client) (*Change, error
 	}, "removed as soon as its owner has drained it", func(ctx context.Context, actor string) error {
 		return c.Roster().Operator(actor).RemoveQueue(ctx, a.TaskType, a.Queue)
 	}), nil
-}
-
-// requireOther returns an error unless there is the queue, and another one that stays.
-func (a RemoveQueue) requireOther(ctx context.Context, c *ops.Client) error {
-	if _, err := readQueue(ctx, c, a.TaskType, a.Queue); err != nil {
-		return err
-	}
-	queues, err := c.Queues().List(ctx, ops.QueueFilter{TaskType: a.TaskType})
-	others := func(q ops.QueueRecord) bool { return q.QueueID != a.Queue && !q.Removing }
-	if err == nil && !slices.ContainsFunc(queues, others) {
-		err = fmt.Errorf("remove queue %q of %s: it is the last one", a.Queue, inEnvironment(c, a.TaskType))
-	}
-	return err
 }
 
 // SplitQueue splits a numbered queue, or gives up its merge.
