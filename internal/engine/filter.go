@@ -20,12 +20,12 @@ type filter struct {
 }
 
 // class says why an item of a page is executed now, or why it is not. A page has its items in the order of the classes.
-// If the other items fill the page, and the scheduler has cut the page before it, the retries come first. The items of
-// a Cursored dealer keep the order of the cursor, all in class fresh.
+// The items of a Cursored dealer keep the order of the cursor, all in class fresh.
 type class int
 
 const (
-	fresh     class = iota // it has not failed
+	ahead     class = iota // it is retried or dying, and its turn before the others has come (retryShare)
+	fresh                  // it has not failed
 	suspected              // it was in a batch that failed
 	retried                // it has failed alone
 	dying                  // it is dead, and its record or its Discard is missing
@@ -93,6 +93,32 @@ func (d *division) keep(c class, i int32, m mark) {
 	d.of[c] = append(d.of[c], i)
 }
 
+// takeTurns leaves the first most of the retries and Discards, in the order in which they are due, so that each has its
+// turn: the items at the head of the page may be due again each time. The first ones of these come ahead.
+func (d *division) takeTurns(first, most int, dueAt func(i int32) time.Time) {
+	turns := slices.Concat(d.of[retried], d.of[dying])
+	if first == 0 && len(turns) <= most {
+		return
+	}
+	slices.SortStableFunc(turns, func(a, b int32) int { return dueAt(a).Compare(dueAt(b)) })
+	turn := make([]int, d.size)
+	for n, i := range turns {
+		turn[i] = n
+	}
+	for _, c := range []class{retried, dying} {
+		var behind []int32
+		for _, i := range d.of[c] {
+			switch {
+			case turn[i] < first:
+				d.of[ahead] = append(d.of[ahead], i)
+			case turn[i] < most:
+				behind = append(behind, i)
+			}
+		}
+		d.of[c] = behind
+	}
+}
+
 // filterPage drops the items that must not be executed now, and marks the items that must be executed in small batches
 // or not at all. It asks for keys only if there is something to distinguish. This is never so for a dealer that is
 // neither Keyed nor Cursored.
@@ -114,9 +140,8 @@ func (c *selectCall) filterPage(p *page) (err error) {
 	}
 	d := c.divide(p)
 	if c.quota == 0 {
-		most := c.lane.retries.most(c, d, p)
-		d.of[retried] = d.of[retried][:min(most, len(d.of[retried]))]
-		d.of[dying] = d.of[dying][:min(most-len(d.of[retried]), len(d.of[dying]))]
+		first, most := c.lane.retries.share(c, d, p)
+		d.takeTurns(first, most, func(i int32) time.Time { return p.records[c.keys[i]].retryAt })
 	}
 	for _, t := range c.stages {
 		if t.sift != nil {
@@ -124,12 +149,9 @@ func (c *selectCall) filterPage(p *page) (err error) {
 		}
 	}
 	if !c.capabilities.Cursored {
-		p.retries = len(d.of[retried]) + len(d.of[dying])
+		p.retries = len(d.of[ahead]) + len(d.of[retried]) + len(d.of[dying])
 	}
 	c.kept = slices.Concat(d.of[:]...)
-	if c.gaveWay && len(d.of[fresh])+len(d.of[suspected]) >= c.wanted { // or no page of a backlog would get to them
-		c.kept = slices.Concat(d.of[retried], d.of[dying], d.of[fresh], d.of[suspected])
-	}
 	if d.marks != nil || len(d.of[fresh]) < d.size {
 		p.marks = d.marks
 		p.keep(c.kept)
@@ -209,27 +231,27 @@ const retryRatio = 6
 // retryShare is the number of calls of a lane for other items since the last retries. Only the lane's select uses it.
 type retryShare int
 
-// most returns how many retries and Discards a page has at most, so that poison does not take the executors from
-// healthy items (X2). The others wait for the next page.
+// share returns how many retries and Discards a page has ahead of the other items, and how many it has at most, so that
+// poison does not take the executors from healthy items (X2). The others wait for the next page.
 //
-// Six calls for other items pay for one retry. A page that is full of other items has no retries until they are paid
-// for all executors at once. With 8 executors, for example, a page of 8 batches with one retry takes as long as two
-// rounds of calls, and so does one with 8 retries: so 8 of them come together, after 48 calls. A page that is not full
-// has as many retries as it may have items, which is about a second of work. If a full page of a Paged dealer holds few
-// other items, it has a sixth of them.
-func (s *retryShare) most(c *selectCall, d *division, p *page) int {
-	if len(d.of[fresh])+len(d.of[suspected]) < c.wanted {
-		if c.capabilities.Paged && p.fetched >= c.selection.Limit { // other items are behind the page
-			return max(1, c.wanted/retryRatio)
-		}
-		return c.wanted
-	}
+// Six calls for other items pay for one retry, which comes ahead of others because a page that takes long is cut. No
+// retry comes ahead until all executors can have one. With 8 executors, for example, a page of 8 batches with one retry
+// takes as long as two rounds of calls, and so does one with 8 retries: so 8 of them come together, after 48 calls. A
+// page that is not full has more of them behind the others: as many retries as it may have items, which is about a second
+// of work. If a full page of a Paged dealer holds few other items, it has a sixth of them.
+func (s *retryShare) share(c *selectCall, d *division, p *page) (first, most int) {
 	calls := math.Ceil(float64(len(d.of[fresh])) / float64(c.settings.ExecuteNumber)) // a page may be less than a batch
 	paid, executors := int(*s)+int(calls)+len(d.of[suspected]), c.settings.ThreadNumber
-	most := min(paid/retryRatio, len(d.of[retried])+len(d.of[dying]))
-	if paid/retryRatio < executors {
-		most = 0
+	if paid/retryRatio >= executors {
+		first = min(paid/retryRatio, len(d.of[retried])+len(d.of[dying]))
 	}
-	*s = retryShare(min(paid-most*retryRatio, retryRatio*executors))
-	return most
+	*s = retryShare(min(paid-first*retryRatio, retryRatio*executors))
+	switch {
+	case len(d.of[fresh])+len(d.of[suspected]) >= c.wanted:
+		return first, first
+	case c.capabilities.Paged && p.fetched >= c.selection.Limit: // other items are behind the page
+		return first, max(first, 1, c.wanted/retryRatio)
+	default:
+		return first, max(first, c.wanted)
+	}
 }

@@ -14,7 +14,6 @@ type lane struct {
 	grant     *grant
 	selecting bool  // a select is in flight
 	page      *page // with unstarted items; nil if there are none
-	gaveWay   bool  // the last page was cut for a lane that waited
 	batches   int   // batches in flight, of this page and in NOTSLEEP also of older ones
 	pace      pace
 	limits    processor.QueueLimits

@@ -236,7 +236,6 @@ func (s *scheduler) cutPageLocked(now time.Time) bool {
 		return false
 	}
 	skip(&s.stats, l.page.drop())
-	l.gaveWay = true
 	s.placeLocked(l, now)
 	return s.roomLocked()
 }

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,6 +205,60 @@ func TestRetryBesideABacklogOfCutPages(t *testing.T) {
 		defer r.mu.Unlock()
 		if n := r.fails["a0"]; n < 5 {
 			t.Errorf("the item failed %d times in 20 minutes, want at least 5 times", n)
+		}
+	})
+}
+
+// X2: an item that failed once is retried although items before it fail for ever, more of them than there are retries
+// beside a backlog.
+func TestRetriesOfPoisonLetOthersRetry(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		const poison = 60 // each is due once a second, and 50 calls a second leave about seven for retries
+		d := newBlocks(poison)
+		late := blockKey("a", poison)
+		retried := make(chan struct{})
+		failed := false
+		flaky := &dealer{sel: d.Select, exec: func(ctx context.Context, items []string) error {
+			if slices.Contains(items, late) {
+				if !failed {
+					failed = true
+					return errBroken
+				}
+				defer close(retried)
+			}
+			return d.Execute(ctx, items)
+		}}
+		s := usual()
+		s.ThreadNumber, s.ExecuteNumber, s.RetryMax, s.ItemMaxAttempts = 1, 1, time.Second, 0
+		d.takes = 20 * time.Millisecond
+		w.start(t, keyedDealer{flaky}, engine.Env{Items: failedItems{newMemory()}}, s, "a")
+		select {
+		case <-retried:
+		case <-time.After(10 * time.Minute):
+			t.Error("the item was not retried in ten minutes")
+		}
+	})
+}
+
+// X2: a retry comes ahead of the items that have paid for it, because each of these pages takes so long that it is cut
+// for another queue.
+func TestRetryComesAheadOfItemsOfCutPages(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ids := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
+		var items []string
+		for _, id := range ids {
+			items = append(items, numbered(id, 800)...)
+		}
+		r := newRows(w, items...)
+		r.bad["a0"], r.takes = errBroken, 100*time.Millisecond
+		s := settings()
+		s.ThreadNumber, s.FetchNumber, s.ExecuteNumber, s.RatePerSecond = 6, 10, 1, 5
+		w.start(t, r, engine.Env{}, s, ids...)
+		time.Sleep(20 * time.Minute)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if n := r.fails["a0"]; n < 10 {
+			t.Errorf("the item failed %d times in 20 minutes, want at least 10 times", n)
 		}
 	})
 }

@@ -21,7 +21,6 @@ type selectCall struct {
 	polled       bool            // nothing asked for it but the poll
 	suspect      bool            // the last select of the lane has failed
 	outside      bool            // the queue was not entered
-	gaveWay      bool            // the page before it was cut (cutPageLocked)
 	cut          error           // of a sweep: why its page, which is not full, may lack items; nil if it does not
 	keysInFlight map[string]bool // the keys of inFlight; a buffer, reused by the next select
 
@@ -42,7 +41,6 @@ func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now
 	c.polled = l.times.polls() && !s.peeks.answersHint()
 	l.times.selected(now)
 	c.suspect = l.rest.failures > 0
-	c.gaveWay, l.gaveWay = l.gaveWay, false
 	c.lane, c.grant = l, l.grant
 	c.selection = s.selectionLocked(c.grant)
 	c.wanted = s.pageSizeLocked(l, now)

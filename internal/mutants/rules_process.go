@@ -148,8 +148,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "retries take the executors from other items",
-		"most", "most := min(paid/retryRatio, len(d.of[retried])+len(d.of[dying]))",
-		"most := len(d.of[retried])",
+		"share", "return first, first",
+		"return first, c.wanted",
 		"TestPoisonHidesNoHealthyItem",
 	},
 	{
@@ -160,13 +160,19 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "a page that is cut each time never comes to its retries",
-		"cutPageLocked", "l.gaveWay = true",
-		"l.gaveWay = false",
-		"TestRetryBesideABacklogOfCutPages",
+		"takeTurns", "d.of[ahead] = append(d.of[ahead], i)",
+		"behind = append(behind, i)",
+		"TestRetryBesideABacklogOfCutPages|TestRetryComesAheadOfItemsOfCutPages",
+	},
+	{
+		"X2", "the failed items at the head of the source have all retries",
+		"takeTurns", "slices.SortStableFunc(turns, func(a, b int32) int { return dueAt(a).Compare(dueAt(b)) })",
+		"",
+		"TestRetriesOfPoisonLetOthersRetry",
 	},
 	{
 		"X2", "a page of less than a batch pays for no retry",
-		"most", "math.Ceil(float64(len(d.of[fresh])) / float64(c.settings.ExecuteNumber))",
+		"share", "math.Ceil(float64(len(d.of[fresh])) / float64(c.settings.ExecuteNumber))",
 		"math.Floor(float64(len(d.of[fresh])) / float64(c.settings.ExecuteNumber))",
 		"TestRetryBesideABacklogOfSmallPages",
 	},
