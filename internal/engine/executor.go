@@ -10,7 +10,7 @@ import (
 type executor struct {
 	scheduler *scheduler
 	now       time.Time // when the executor last read the clock
-	call      *call     // the call in flight; nil while the executor waits. The scheduler's lock guards it.
+	call      *call     // the call in flight; nil before the first one. The scheduler's lock guards it.
 	work      work      // the select or the batch that call is part of
 	selection selectCall
 	batch     batch
@@ -31,7 +31,7 @@ func newExecutor(s *scheduler) *executor {
 	}
 }
 
-// run runs calls until ctx is done or there are too many executors.
+// run runs calls until there is none to claim, ctx is done or there are too many executors.
 func (e *executor) run(ctx context.Context) {
 	defer e.exit()
 	for e.next(ctx) {
@@ -39,25 +39,26 @@ func (e *executor) run(ctx context.Context) {
 	}
 }
 
-// next finishes the last call and claims the next one under a single hold of the lock. It waits for work. It returns
-// false if the executor should end.
-func (e *executor) next(ctx context.Context) bool {
+// next finishes the last call and claims the next one under a single hold of the lock. It returns false if the executor
+// should end.
+func (e *executor) next(ctx context.Context) (claimed bool) {
 	s := e.scheduler
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e.call != nil {
 		e.finishLocked()
+	} else {
+		s.starter.pending = false
 	}
-	for ctx.Err() == nil && len(s.executors) <= s.settings.ThreadNumber {
-		if e.claimLocked(ctx) {
-			s.wakeNextLocked(e.now)
-			return true
-		}
-		s.waitLocked(e.now)
-		e.now = time.Now()
+	if ctx.Err() != nil {
+		delete(s.executors, e)
+		return false
 	}
-	delete(s.executors, e)
-	return false
+	if claimed = len(s.executors) <= s.settings.ThreadNumber && e.claimLocked(ctx); !claimed {
+		delete(s.executors, e)
+	}
+	s.startNextLocked(e.now)
+	return claimed
 }
 
 // claimLocked takes the select of the first due lane, or else the next batch. So a large or slow page does not keep
@@ -135,7 +136,7 @@ func (e *executor) finishLocked() {
 	e.call, e.work = nil, nil
 }
 
-// exit finishes the call in which the dealer ended the goroutine, and requests a new executor.
+// exit finishes the call in which the dealer ended the goroutine, and lets another executor start.
 func (e *executor) exit() {
 	s := e.scheduler
 	s.mu.Lock()
@@ -145,5 +146,5 @@ func (e *executor) exit() {
 	}
 	e.finishLocked()
 	delete(s.executors, e)
-	notify(s.signals.vacancies)
+	s.startNextLocked(e.now)
 }

@@ -71,7 +71,7 @@ func (p *Processor) Hint(keys ...string) {
 			s.hintLocked(g.lane, now)
 		}
 	}
-	s.wakeNextLocked(now)
+	s.startNextLocked(now)
 }
 
 // hintLocked asks for a select of a lane. If one is in flight, that may have read too early, so another one follows. A

@@ -33,7 +33,7 @@ func (p *Processor) SetRateShare(part float64) {
 	}
 	s.limiter.part, s.limiter.parted = part, true
 	s.limiter.invalidate()
-	s.wakeNextLocked(time.Now())
+	s.startNextLocked(time.Now())
 }
 
 // allow takes n items from the rate; n is at most atMost. If the rate does not allow them yet, allow sets l.until and
@@ -130,7 +130,7 @@ func (p *Processor) SetMaxInFlight(most int) {
 	if most == 0 {
 		s.dropReadyLocked(now)
 	}
-	s.wakeNextLocked(now)
+	s.startNextLocked(now)
 }
 
 // BatchesInFlight returns the number of batches in flight.

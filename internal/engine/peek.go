@@ -173,7 +173,7 @@ func (s *scheduler) newPeekLocked(now time.Time) *peek {
 		for _, l := range p.asked {
 			s.pollSoonLocked(l.lane, now)
 		}
-		s.wakeNextLocked(now)
+		s.startNextLocked(now)
 	}
 	slices.SortFunc(p.asked, func(a, b idleLane) int {
 		x, y := a.selection.Queue, b.selection.Queue
@@ -279,7 +279,7 @@ func (s *scheduler) finishPeekLocked(k *peek, now time.Time) {
 		}
 		s.due.update(l.lane)
 	}
-	s.wakeNextLocked(now)
+	s.startNextLocked(now)
 }
 
 // log logs a failure like that of a select.

@@ -72,54 +72,41 @@ func (u *setup) validate(s *Settings) error {
 // derived from ctx and are cancelled too. To let calls finish, drain the queues first. A dealer that ignores its
 // context keeps Run from returning. A caller that cannot wait must abandon the goroutine of Run.
 func (p *Processor) Run(ctx context.Context) error {
-	timer, err := p.begin()
+	var all sync.WaitGroup
+	timer, err := p.begin(func(e *executor) { all.Go(func() { e.run(ctx) }) })
 	if err != nil {
 		return err
 	}
 	defer p.lines.flush() // after the executors have ended
-	var executors sync.WaitGroup
-	defer executors.Wait()
+	defer all.Wait()
 	defer p.stop()
 	if p.capabilities.peeker {
-		executors.Go(func() { p.peekIdle(ctx) })
+		all.Go(func() { p.peekIdle(ctx) })
 	}
 	for {
-		p.startExecutors(ctx, &executors)
+		p.startNext()
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-timer.C:
-			p.signal()
-		case <-p.scheduler.signals.vacancies:
 		}
 	}
 }
 
-func (p *Processor) begin() (*time.Timer, error) {
+func (p *Processor) begin(start func(*executor)) (*time.Timer, error) {
 	s := p.lock()
 	defer s.mu.Unlock()
-	if s.idle.timer != nil {
+	if s.starter.timer != nil {
 		return nil, errors.New("run processor: Run was called before")
 	}
-	s.idle.timer = time.NewTimer(time.Hour) // an executor that waits resets it
-	return s.idle.timer, nil
+	s.starter.start, s.starter.timer = start, time.NewTimer(time.Hour)
+	return s.starter.timer, nil
 }
 
-// startExecutors starts the executors that are missing. An executor above the number ends by itself.
-func (p *Processor) startExecutors(ctx context.Context, all *sync.WaitGroup) {
+func (p *Processor) startNext() {
 	s := p.lock()
 	defer s.mu.Unlock()
-	for len(s.executors) < s.settings.ThreadNumber {
-		e := newExecutor(s)
-		s.executors[e] = struct{}{}
-		all.Go(func() { e.run(ctx) })
-	}
-}
-
-func (p *Processor) signal() {
-	s := p.lock()
-	defer s.mu.Unlock()
-	s.idle.cond.Signal()
+	s.startNextLocked(time.Now())
 }
 
 func (p *Processor) stop() {
@@ -150,8 +137,9 @@ func (p *Processor) Reload() {
 	p.reloads.Add(1)
 	s := p.lock()
 	defer s.mu.Unlock()
-	s.relaxLocked(time.Now().Add(s.settings.SleepTimeNoData))
-	s.idle.cond.Signal()
+	now := time.Now()
+	s.relaxLocked(now.Add(s.settings.SleepTimeNoData))
+	s.startNextLocked(now)
 }
 
 // Wake makes executors call Trusted again after it has returned false. The caller calls it when trust is restored.

@@ -130,7 +130,7 @@ func (p *Processor) Forget(id string) bool {
 	g.cancelLocked(nil)
 	g.lane.failures.release()
 	delete(s.grants, id)
-	s.wakeNextLocked(time.Now())
+	s.startNextLocked(time.Now())
 	if g.lane.sweep == nil {
 		s.endStreakLocked()
 	}
@@ -210,7 +210,7 @@ func (s *scheduler) drainLocked(g *grant, now time.Time) {
 		s.placeLocked(l, now)
 	}
 	s.limiter.invalidate()
-	s.wakeNextLocked(now)
+	s.startNextLocked(now)
 	if g.inFlight == 0 {
 		notify(s.signals.drained)
 	}

@@ -10,7 +10,7 @@ import (
 // scheduler decides which lane is selected and which batch is executed next. One lock guards it and all lanes, pages
 // and grants, because nearly every step changes several of them.
 //
-// Its methods in this file choose the next call, wait and wake. Its other methods carry out what its values decide.
+// Its methods in this file choose the next call, and start its executor. Its other methods carry out what its values decide.
 // They are in the files of these values: isolation, limits, outage, queues, streak, sweep.
 type scheduler struct {
 	*setup
@@ -35,27 +35,26 @@ type scheduler struct {
 	wakes     uint64 // calls of Wake, Grant and Resume
 	asleep    bool   // Trusted has returned false, and there was no wake since
 	stopping  bool
-	idle      idleExecutors
+	starter   starter
 	signals   signals
 }
 
-// idleExecutors are the executors that wait for work.
-type idleExecutors struct {
-	cond  *sync.Cond // signalled when an executor may have work
-	count int
-	timer *time.Timer // fires when an executor may have work; Run creates and receives it
+// starter starts executors.
+type starter struct {
+	start   func(*executor) // runs the executor in a goroutine of its own; nil outside of Run
+	pending bool            // the last executor that was started has not claimed a call yet, nor found none
+	timer   *time.Timer     // fires when the next call may be claimed; Run creates and receives it
 }
 
-// signals are the channels of Drained and Emptied, and one that receives a value when executors may be missing.
-type signals struct{ drained, emptied, vacancies chan struct{} }
+// signals are the channels of Drained and Emptied.
+type signals struct{ drained, emptied chan struct{} }
 
 func newScheduler(u *setup, settings *Settings) *scheduler {
 	s := &scheduler{
 		setup: u, settings: settings, grants: grants{}, executors: map[*executor]struct{}{},
 		inFlight: inFlight{most: unbounded},
-		signals:  signals{make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)},
+		signals:  signals{make(chan struct{}, 1), make(chan struct{}, 1)},
 	}
-	s.idle.cond = sync.NewCond(&s.mu)
 	s.peeks.off, s.peeks.changed = !u.capabilities.peeker, make(chan struct{}, 1)
 	return s
 }
@@ -101,43 +100,34 @@ func (s *scheduler) nextBatchLocked(now time.Time) (l *lane, size int, m mark) {
 	return l, size, m
 }
 
-// waitLocked waits until there may be work.
-func (s *scheduler) waitLocked(now time.Time) {
-	s.idle.count++
-	s.wakeNextLocked(now)
-	s.idle.cond.Wait()
-	s.idle.count--
-}
-
-// wakeNextLocked ensures that no executor waits while there is work. Each executor that claims work wakes the next one.
-// The timer wakes one when the first lane is due, or when the rate allows the next batch.
-func (s *scheduler) wakeNextLocked(now time.Time) {
-	if s.idle.count == 0 || s.asleep {
+// startNextLocked starts an executor if there is a call to claim and thread_number leaves an executor. An executor that
+// has claimed a call starts the next one. If there is a call later, the timer fires then.
+func (s *scheduler) startNextLocked(now time.Time) {
+	if s.starter.start == nil || s.starter.pending || s.asleep || len(s.executors) >= s.settings.ThreadNumber {
 		return
 	}
-	var next time.Time
-	if s.roomLocked() {
-		if l := s.due.first(); l != nil {
-			next = s.outage.selectAt(l.dueAt)
-		}
+	switch next := s.nextCallLocked(now); {
+	case next.IsZero():
+	case next.After(now):
+		s.starter.timer.Reset(next.Sub(now))
+	default:
+		e := newExecutor(s)
+		s.executors[e] = struct{}{}
+		s.starter.pending = true
+		s.starter.start(e)
+	}
+}
+
+// nextCallLocked returns when the next call may be claimed: when the first lane is due, or when the rate allows the next
+// batch. It returns zero if neither will be without another call's end or another queue.
+func (s *scheduler) nextCallLocked(now time.Time) (next time.Time) {
+	if l := s.due.first(); l != nil && s.roomLocked() {
+		next = s.outage.selectAt(l.dueAt)
 	}
 	if len(s.ready.lanes) > 0 && !s.inFlight.full() {
-		if !s.limiter.until.After(now) {
-			s.idle.cond.Signal()
-			return
-		}
-		if next.IsZero() || s.limiter.until.Before(next) {
-			next = s.limiter.until
-		}
+		next = earlier(next, later(s.limiter.until, now))
 	}
-	if !next.IsZero() {
-		if !next.After(now) {
-			s.idle.cond.Signal()
-		}
-		// Not 0: Go 1.26 runs such a timer in this goroutine if a test runs in a bubble, and two at a time crash the race
-		// detector. The timer also wakes an executor that is about to wait, which the signal does not reach.
-		s.idle.timer.Reset(max(time.Nanosecond, next.Sub(now)))
-	}
+	return next
 }
 
 // placeLocked updates the place of a lane after a change: a page without unstarted items leaves the ready lanes, and
@@ -187,7 +177,7 @@ func (s *scheduler) dropReadyLocked(now time.Time) {
 func (s *scheduler) wakeLocked() {
 	s.wakes++
 	s.asleep = false
-	s.idle.cond.Signal()
+	s.startNextLocked(time.Now())
 }
 
 // configureLocked replaces the settings.
@@ -208,14 +198,12 @@ func (s *scheduler) configureLocked(settings *Settings, now time.Time) {
 		s.placeLocked(g.lane, now)
 	}
 	s.limiter.invalidate()
-	s.idle.cond.Broadcast()
-	notify(s.signals.vacancies)
+	s.startNextLocked(now)
 }
 
 // stopLocked keeps executors from starting anything.
 func (s *scheduler) stopLocked(now time.Time) {
-	s.stopping = true
-	s.idle.timer.Stop()
+	s.stopping, s.starter.start = true, nil
+	s.starter.timer.Stop()
 	s.dropReadyLocked(now)
-	s.idle.cond.Broadcast()
 }

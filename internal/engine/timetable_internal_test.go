@@ -116,7 +116,6 @@ func (l *aLane) start(t *testing.T, d processor.TaskDealer[string]) {
 	}
 	l.executor = newExecutor(l.scheduler)
 	l.scheduler.executors[l.executor] = struct{}{}
-	l.scheduler.idle.timer = time.NewTimer(time.Hour)
 }
 
 // due returns when the lane is due, and why.
