@@ -333,7 +333,7 @@ func (s *source) beatsEnvironment(name string) bool {
 // has reports whether the file gives the key a value.
 func (s *source) has(name string) bool {
 	e := find(s.entries, name)
-	return e != nil && !isNull(e.value) && e.value.Value != ""
+	return e != nil && !isNull(e.value) && (e.value.Value != "" || len(e.value.Content) > 0) // labels are a mapping
 }
 
 // addKeyProblem adds a problem of a key. It names where the value was set.

@@ -127,6 +127,22 @@ func TestNameOfTheEnvironment(t *testing.T) {
 	}
 }
 
+// A mapping of labels wins over the environment as any other value does, if the user has named the file.
+func TestLabelsOfANamedFile(t *testing.T) {
+	t.Setenv("ROTA_LABELS", "zone=c")
+	for text, want := range map[string]string{"labels: {zone: b}": "b", "labels: zone=b": "b", "labels: {}": "c", "": "c"} {
+		path := write(t, text+"\n"+minimal)
+		f, err := Load(path, connectionFlags(t, path, ""))
+		if err != nil || f.Process.Labels["zone"] != want {
+			t.Errorf("%q with -c: %v, %v, want zone=%s", text, f.Process.Labels, err, want)
+		}
+		f, err = Load(path, connectionFlags(t, "", ""))
+		if err != nil || f.Process.Labels["zone"] != "c" {
+			t.Errorf("%q without -c: %v, %v, want zone=c", text, f.Process.Labels, err)
+		}
+	}
+}
+
 // badKeys has, for each text of one or two lines, the problem of the last one.
 var badKeys = map[string]string{
 	"labels: {Zone: b}":      "labels (Zone=b): label (\"Zone\") must be a name of a to z, digits and -._/ with at most 63 characters",
