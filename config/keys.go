@@ -305,10 +305,9 @@ func (s *source) inFile() map[string]any {
 // labelList returns a mapping of labels as the list that a flag would have: disk=ssd,zone=b.
 func (s *source) labelList(n *yaml.Node) string {
 	var list []string
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key := n.Content[i].Value
-		if value, ok := s.text("labels."+key, n.Content[i+1]); ok {
-			list = append(list, key+"="+value)
+	for _, e := range s.mapping("labels", n) {
+		if value, ok := s.text("labels."+e.key, e.value); ok {
+			list = append(list, e.key+"="+value)
 		}
 	}
 	return strings.Join(list, ",")

@@ -82,6 +82,7 @@ func TestKeys(t *testing.T) {
 		"labels: {zone: b, disk: ssd}":        {process: zoneB},
 		"labels:\n  zone: b\n  disk: ssd":     {process: zoneB},
 		"labels: disk=ssd,zone=b":             {process: zoneB},
+		"labels: {zone: &z b, cell: *z}":      {process: manager.Config{Labels: map[string]string{"zone": "b", "cell": "b"}}},
 		"labels: {zone: b, disk: ssd} # flag": {flag: "labels", value: "zone=c", process: manager.Config{Labels: map[string]string{"zone": "c"}}},
 
 		"dealer_conns: 3":             {options: center.Options{DealerConns: 3}},
