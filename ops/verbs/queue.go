@@ -166,8 +166,10 @@ func (a SplitQueue) Prepare(ctx context.Context, c *ops.Client) (*Change, error)
 		parts = append(parts, fmt.Sprint(i))
 	}
 	becomes := fmt.Sprintf("Queue %s of %d becomes queues %s of %d.", q.QueueID, total, human.First(parts, 5), a.Total)
-	return resizeChange(c, a.TaskType, q, a.Total, "Split %s", "split as soon as its owner has drained it", becomes,
-		splitQueue.Effect), nil
+	change := resizeChange(c, a.TaskType, q, a.Total, "Split %s", "split as soon as its owner has drained it", becomes,
+		splitQueue.Effect)
+	change.Exact = a
+	return change, nil
 }
 
 // MergeQueues merges a numbered queue with those that it was split from or into.
@@ -220,8 +222,10 @@ func (a MergeQueues) Prepare(ctx context.Context, c *ops.Client) (*Change, error
 		}
 	}
 	becomes := fmt.Sprintf("Queues %s become queue %d of %d.", human.First(family, 5), into, a.Total)
-	return resizeChange(c, a.TaskType, q, a.Total, "Merge %s", "merged as soon as the owners have drained the queues",
-		becomes, mergeQueues.Effect), nil
+	change := resizeChange(c, a.TaskType, q, a.Total, "Merge %s", "merged as soon as the owners have drained the queues",
+		becomes, mergeQueues.Effect)
+	change.Exact = a
+	return change, nil
 }
 
 // numberedQueue returns a queue and its total. It returns an error if the queue has a name.
