@@ -1,11 +1,14 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/human"
@@ -105,6 +108,7 @@ func (a SubmitRun) Prepare(ctx context.Context, c *ops.Client) (*Change, error) 
 	if t.Paused {
 		change.Warnings = []string{t.TaskType + " is paused: the run waits until somebody resumes it."}
 	}
+	change.Exact = a.exact(ask)
 	change.Objects = []Object{{
 		Name: "a run of " + inEnvironment(c, t.TaskType), Past: "submitted",
 		do: func(ctx context.Context, actor string) (Done, error) {
@@ -118,6 +122,14 @@ func (a SubmitRun) Prepare(ctx context.Context, c *ops.Client) (*Change, error) 
 		},
 	}}
 	return change, a.existing(ctx, c, change)
+}
+
+// exact returns the arguments with a key, so that it makes one run also if it is done twice, and with the times that
+// were read.
+func (a SubmitRun) exact(read runs.Submission) SubmitRun {
+	a.Key = cmp.Or(a.Key, uuid.NewString())
+	a.NotBefore, a.Deadline = timeText(read.NotBefore), timeText(read.EndBefore)
+	return a
 }
 
 // existing lets the change say what becomes of the run that the key has already.
