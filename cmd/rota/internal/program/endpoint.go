@@ -161,7 +161,7 @@ func (h *HTTP) call(ctx context.Context, b *Batch, item Item) error {
 		}
 		return fmt.Errorf("call the endpoint: %w", err)
 	}
-	err = failure("call the endpoint", status, text, after)
+	err = b.failure("call the endpoint", status, text, after)
 	if slices.Contains(h.each.Permanent, status) {
 		return processor.Permanent(err)
 	}

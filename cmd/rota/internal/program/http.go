@@ -39,6 +39,9 @@ type HTTPOptions struct {
 	CAFile      string // the certificates that sign that of the service; empty for those of the system
 	Connections int    // the most connections at once; 0 is 16
 
+	// Redact takes the secrets out of what a service says, before it is cut for an error. Nil changes nothing.
+	Redact func(string) string
+
 	Each *EachOptions // one request for each row; nil for one with the batch
 }
 
@@ -49,6 +52,7 @@ type HTTP struct {
 	url    string
 	each   *endpoint // nil for a service that gets batches
 	secret []byte
+	redact func(string) string // nil changes nothing
 	client *http.Client
 	now    func() time.Time
 }
@@ -93,7 +97,7 @@ func NewHTTP(o HTTPOptions) (*HTTP, error) {
 			return http.ErrUseLastResponse // a redirected POST may lose its body, and goes to a server that nobody named
 		},
 	}
-	h := &HTTP{url: o.URL, secret: o.Secret, client: client, now: time.Now}
+	h := &HTTP{url: o.URL, secret: o.Secret, redact: o.Redact, client: client, now: time.Now}
 	if o.Each != nil {
 		if h.each, err = newEndpoint(o); err != nil {
 			return nil, err
@@ -106,6 +110,7 @@ func NewHTTP(o HTTPOptions) (*HTTP, error) {
 // Ask sends a request, or one for each row, and returns the reply.
 func (h *HTTP) Ask(ctx context.Context, b *Batch) (*Reply, error) {
 	b.complete(timeLeft(ctx))
+	b.redact = h.redact
 	if h.each != nil {
 		return h.askEach(ctx, b)
 	}
@@ -116,7 +121,7 @@ func (h *HTTP) Ask(ctx context.Context, b *Batch) (*Reply, error) {
 	status, text, after, err := h.post(ctx, b, body)
 	switch {
 	case status != 0 && status/100 != 2: // also if its body is too long, or cut off
-		return nil, failure("post the batch", status, text, after)
+		return nil, b.failure("post the batch", status, text, after)
 	case err != nil:
 		return nil, err
 	}
@@ -125,8 +130,8 @@ func (h *HTTP) Ask(ctx context.Context, b *Batch) (*Reply, error) {
 
 // failure returns the error of a response whose status is not a success. A service that asks to come again later says
 // nothing about the rows.
-func failure(doing string, status int, text []byte, after time.Duration) error {
-	err := fmt.Errorf("%s: status %d %s: %s", doing, status, http.StatusText(status), excerpt(text))
+func (b *Batch) failure(doing string, status int, text []byte, after time.Duration) error {
+	err := fmt.Errorf("%s: status %d %s: %s", doing, status, http.StatusText(status), b.excerpt(text))
 	return processor.Busy(after, err)
 }
 

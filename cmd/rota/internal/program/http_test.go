@@ -71,6 +71,24 @@ func TestPost(t *testing.T) {
 	}
 }
 
+// A service that repeats a secret does not get a part of it into an error, wherever the text of its answer is cut.
+func TestNoPartOfASecretIsInAnError(t *testing.T) {
+	t.Parallel()
+	const secret = "abcdefghijklmnopqrstuvwx"
+	for _, status := range []int{http.StatusOK, http.StatusForbidden} {
+		for before := range 260 {
+			h := serveHTTP(t, secret, func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(status)
+				_, _ = fmt.Fprint(w, strings.Repeat(".", before), secret)
+			})
+			h.redact = func(text string) string { return strings.ReplaceAll(text, secret, "***") }
+			if _, err := h.Ask(t.Context(), batch("a")); err == nil || strings.Contains(err.Error(), secret[:1]+"b") {
+				t.Fatalf("status %d: %d bytes before the secret: %v", status, before, err)
+			}
+		}
+	}
+}
+
 // A request whose connection breaks is not sent again behind the back of the processor, which decides when to retry.
 func TestBrokenConnectionIsNoSecondRequest(t *testing.T) {
 	t.Parallel()

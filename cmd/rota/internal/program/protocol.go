@@ -54,6 +54,8 @@ type Batch struct {
 	Limit  int      `json:"limit,omitempty"`  // of OpSelect
 	Held   []string `json:"held,omitempty"`   // of OpSelect
 	Queues []Idle   `json:"queues,omitempty"` // of OpPeek
+
+	redact func(string) string // takes secrets out of the reply; nil changes nothing
 }
 
 // Part says which items of the source a queue has, as processor.Selection does.

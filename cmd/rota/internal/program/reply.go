@@ -117,7 +117,7 @@ func (b *Batch) parse(text []byte) (*Reply, error) {
 	if r.Items = &r.results; b.Op == OpSelect {
 		r.Items = &r.Selected
 	}
-	err := decode(text, r)
+	err := b.decode(text, r)
 	if err == nil {
 		err = r.check(b)
 	}
@@ -132,6 +132,15 @@ func (b *Batch) parse(text []byte) (*Reply, error) {
 	return r, nil
 }
 
+// excerpt returns the start of what a program wrote, for an error. Its secrets are taken out before it is cut, because no
+// one knows the half of a secret.
+func (b *Batch) excerpt(text []byte) string {
+	if b.redact != nil {
+		text = []byte(b.redact(string(text)))
+	}
+	return excerpt(text)
+}
+
 // excerpt returns the start of what a program wrote, for an error.
 func excerpt(text []byte) string {
 	const most = 200
@@ -142,17 +151,17 @@ func excerpt(text []byte) string {
 }
 
 // decode decodes a reply, which has all that the protocol says and nothing else.
-func decode(text []byte, into any) error {
+func (b *Batch) decode(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("the reply %s is not as the protocol says: %w", excerpt(text), err)
+		return fmt.Errorf("the reply %s is not as the protocol says: %w", b.excerpt(text), err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("the reply %s has more than one value", excerpt(text))
+		return fmt.Errorf("the reply %s has more than one value", b.excerpt(text))
 	}
 	if err := checkNames(json.NewDecoder(bytes.NewReader(text))); err != nil {
-		return fmt.Errorf("the reply %s is not as the protocol says: %w", excerpt(text), err)
+		return fmt.Errorf("the reply %s is not as the protocol says: %w", b.excerpt(text), err)
 	}
 	return nil
 }

@@ -74,6 +74,7 @@ func (w *worker) newProgram(task config.Task) (runner, error) {
 	w.secrets.Add(secret)
 	o := program.HTTPOptions{
 		URL: service.URL, Secret: []byte(secret), CAFile: service.CAFile, Connections: service.Connections,
+		Redact: w.secrets.Text,
 	}
 	if service.Each {
 		o.Each = &program.EachOptions{
