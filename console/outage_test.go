@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -92,4 +93,19 @@ func TestFindingsAreNotNewAfterAnOutage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A person who wants to change something is told that the database was too slow for it. The page was empty, with the
+// status 200.
+func TestChangesThatTakeTooLong(t *testing.T) {
+	t.Parallel()
+	racetest.Defer(t)
+	url, proxy := testdb.Through(t, testdb.URL(t, testdb.Postgres))
+	s := newSite(t, url, console.Options{Access: allowed})
+	proxy.Delay(700 * time.Millisecond) // in each direction
+	got := s.do(request(http.MethodGet, "/queue-split?task=settle&queue=1"))
+	if got.code != http.StatusServiceUnavailable || !strings.Contains(got.body, `role="alert"`) {
+		t.Errorf("status %d, want 503: %q", got.code, got.body)
+	}
+	proxy.Delay(0)
 }

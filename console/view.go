@@ -126,7 +126,7 @@ var errUnknown = errors.New("unknown")
 
 // fail sends a page that names the error.
 func (v *view) fail(ctx context.Context, w http.ResponseWriter, err error) {
-	if ctx.Err() != nil {
+	if v.request.Context().Err() != nil {
 		return // the client has gone
 	}
 	err = v.viewer.hide(err)
