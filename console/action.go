@@ -150,11 +150,15 @@ func (v *view) serveChange(ctx context.Context, w http.ResponseWriter, verb *ver
 		if !v.mayLearn(verb.Right, form) {
 			err = errNotAllowed
 		}
-		v.fail(ctx, w, cmp.Or(err, errors.New("the form names nothing")))
+		other := http.StatusUnprocessableEntity // a rule of the verb
+		if v.viewer.client.IsTransient(err) {
+			other = http.StatusServiceUnavailable
+		}
+		v.fail(ctx, w, cmp.Or(err, errors.New("the form names nothing")), other)
 		return
 	}
 	if denied := v.mayChange(ctx, verb.Right, c); denied != nil {
-		v.fail(ctx, w, denied)
+		v.fail(ctx, w, denied, http.StatusServiceUnavailable)
 		return
 	}
 	c.Action, c.Actor, c.Err = pathOf(verb)[1:], v.viewer.Actor.Name, err

@@ -215,6 +215,14 @@ func TestFormsNameWhatIsWrong(t *testing.T) {
 			t.Errorf("%s with %s=%s: the form has lost the value", c.page, c.field, c.value)
 		}
 	}
+	for path, want := range map[string]string{
+		"queue-add?task=regions&queue=north": "there is a queue of that name", "queue-split?task=nightly&queue=0": "is not splittable",
+		"queue-merge?task=regions&queue=north": "has a name",
+	} {
+		if got := s.do(request(http.MethodGet, "/"+path)); got.code != http.StatusUnprocessableEntity || !strings.Contains(got.body, want) {
+			t.Errorf("%s: status %d, want 422 and %q: %s", path, got.code, want, got.body)
+		}
+	}
 	for _, path := range []string{"task-pause?task=nobody", "worker-drain?worker=nobody", "run-cancel?run=nobody", "trigger-fire?trigger=nobody", "item-retry?task=nobody&all=true"} {
 		if got := s.do(request(http.MethodGet, "/"+path)); got.code != http.StatusNotFound || !strings.Contains(got.body, "nobody") {
 			t.Errorf("%s: status %d: %s", path, got.code, got.body)

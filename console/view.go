@@ -70,7 +70,7 @@ func (v *view) write(ctx context.Context, w http.ResponseWriter) {
 		err = v.show(ctx, w, http.StatusOK)
 	}
 	if err != nil {
-		v.fail(ctx, w, err)
+		v.fail(ctx, w, err, http.StatusServiceUnavailable)
 	}
 }
 
@@ -124,18 +124,17 @@ func (v *view) respond(ctx context.Context, w http.ResponseWriter, status int, t
 // errUnknown is the error of a page about something that is not there.
 var errUnknown = errors.New("unknown")
 
-// fail sends a page that names the error.
-func (v *view) fail(ctx context.Context, w http.ResponseWriter, err error) {
+// fail sends a page that names the error. Its status is other if nothing is known about the error, which is logged then.
+func (v *view) fail(ctx context.Context, w http.ResponseWriter, err error, other int) {
 	if v.request.Context().Err() != nil {
 		return // the client has gone
 	}
 	err = v.viewer.hide(err)
-	status := statusOf(err, http.StatusServiceUnavailable)
-	if status == http.StatusServiceUnavailable {
+	if statusOf(err, http.StatusServiceUnavailable) == http.StatusServiceUnavailable {
 		v.viewer.options.Logger.LogAttrs(ctx, slog.LevelWarn, "show a page of the console", slog.String("path", v.Path),
 			slog.Any("error", err))
 	}
-	v.refuse(ctx, w, status, err)
+	v.refuse(ctx, w, statusOf(err, other), err)
 }
 
 // statusOf returns the status of a page that shows an error; other if nothing is known about it.
