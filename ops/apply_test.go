@@ -34,3 +34,22 @@ func TestApplyWritesAllOrNothing(t *testing.T) {
 		})
 	}
 }
+
+// An environment in which a task type has no queues yet cannot say how many the settings have: the error names it, and
+// not a number that nobody has stated.
+func TestSettingsOfAnEnvironmentWithoutQueues(t *testing.T) {
+	t.Parallel()
+	c := centertest.Open(t, testdb.URL(t, testdb.SQLite), center.Options{})
+	_, err := ops.New(c).Tasks().Define(t.Context(), "settle", center.Settings{Queues: 4})
+	must(t, err)
+	other, err := ops.New(c).In("TEST")
+	must(t, err)
+	stated := center.Settings{Queues: 4, ExecuteNumber: 7}
+	_, err = other.Tasks().CompareGiven(t.Context(), "settle", stated, []string{"execute_number"})
+	if err == nil || !strings.Contains(err.Error(), "own_sign TEST has no queues of it yet") {
+		t.Errorf("without queues: %v", err)
+	}
+	if d, err := other.Tasks().CompareGiven(t.Context(), "settle", stated, []string{"queues", "execute_number"}); err != nil || len(d.Changes) != 1 {
+		t.Errorf("with queues: %+v, %v", d, err)
+	}
+}
