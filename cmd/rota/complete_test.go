@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
 )
@@ -65,6 +66,22 @@ func TestCompletion(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Completion offers no part of a key: the shell takes what follows a tab for a description, and the part is perhaps
+// the key of another item.
+func TestCompletionOfKeys(t *testing.T) {
+	t.Parallel()
+	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
+	var items []failures.Item
+	for _, key := range []string{"4711", "4712\tEUR", "4713\nEUR"} {
+		items = append(items, failures.Item{Key: key, QueueID: "0", State: ops.ItemDead, Attempts: 1, LastError: "no"})
+	}
+	s.must(failures.Of(s.c.Roster()).Save(t.Context(), "settle", items))
+	args := []string{"__complete", "item", "drop", "--database", s.url, "settle", ""}
+	if stdout, _, _ := runRota(t, s.dir, args...); stdout != "4711\n:4\n" {
+		t.Errorf("the items are %q", stdout)
+	}
 }
 
 // Completion prints no errors into the user's command line.

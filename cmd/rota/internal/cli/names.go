@@ -112,6 +112,8 @@ func listQueues(ctx context.Context, c *ops.Client, args []string) ([]string, er
 // listItems lists the failed items of the task type in the first argument.
 func listItems(ctx context.Context, c *ops.Client, args []string) ([]string, error) {
 	items, err := c.Items().List(ctx, ops.ItemFilter{TaskType: FirstArg(args)}, listedItems)
+	// What is behind a tab would be a description, and the rest the key of another item.
+	items = slices.DeleteFunc(items, func(i ops.ItemRecord) bool { return strings.Contains(i.ItemKey, "\t") })
 	return texts(items, func(i ops.ItemRecord) string { return i.ItemKey }), err
 }
 
