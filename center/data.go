@@ -181,7 +181,7 @@ func (d *Data) InTx(ctx context.Context, fn func(*sql.Tx) error) error {
 		return err
 	}
 	begun := time.Now()
-	return b.ended(lostSince(ctx, d.db.Retry(ctx, func() (bool, error) {
+	return b.ended(d, lostSince(ctx, d.db.Retry(ctx, func() (bool, error) {
 		clean, err := tryInTx(ctx, d.db, d.db.Dealers, d.Fence, fn)
 		// A database that does not answer keeps its executors from the queues of the others: one wait is enough.
 		silent := d.db.Class(err) == sqldb.Broken && time.Since(begun) >= sqldb.IOTimeout

@@ -314,6 +314,21 @@ func TestDataFencesItsOwnBatches(t *testing.T) {
 	})
 }
 
+// F4 F11: a transaction of the roster's database does not save a cursor that is elsewhere.
+func TestDataCursorBesideTheRoster(t *testing.T) {
+	eachData(t, func(t *testing.T, f dataFixture) {
+		a := f.own("A", "0", 7)
+		f.enter(a)
+		ctx := f.batch(a, &center.CursorMove{To: "42"})
+		must(t, center.InTx(ctx, f.c.DB(), func(*sql.Tx) error { return nil }))
+		must(t, center.SaveCursor(ctx))
+		cursor, err := f.d.Cursor(t.Context(), "settle", "A", a.Queue)
+		if must(t, err); cursor != "42" {
+			t.Errorf("the cursor: got %q, want 42", cursor)
+		}
+	})
+}
+
 // F3 F11: as on Galera and TiDB, where the fence writes.
 func TestDataFenceByWriting(t *testing.T) {
 	eachData(t, func(t *testing.T, f dataFixture) {

@@ -26,7 +26,7 @@ func ExecFenced(ctx context.Context, db *sql.DB, query string, args ...any) erro
 	}
 	guarded, params, ok := b.guard(query, args)
 	if ok {
-		err := b.ended(lostSince(ctx, b.c.db.Retry(ctx, func() (clean bool, err error) {
+		err := b.ended(nil, lostSince(ctx, b.c.db.Retry(ctx, func() (clean bool, err error) {
 			if err := b.c.checkPool(ctx, db); err != nil {
 				return true, err
 			}

@@ -212,7 +212,7 @@ func InTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error {
 	if err != nil {
 		return err
 	}
-	return b.ended(lostSince(ctx, b.c.db.Retry(ctx, func() (clean bool, err error) {
+	return b.ended(nil, lostSince(ctx, b.c.db.Retry(ctx, func() (clean bool, err error) {
 		if err := b.c.checkPool(ctx, db); err != nil {
 			return true, err
 		}

@@ -23,10 +23,11 @@ func UnknownCommit(ctx context.Context) error {
 	return err
 }
 
-// ended notes how a fenced transaction has ended, and returns its error.
-func (b boundBatch) ended(err error) error {
+// ended notes how a fenced transaction has ended, and returns its error. in is the data database of the transaction;
+// nil: the roster's database. Only the one that has the items has the cursor.
+func (b boundBatch) ended(in *Data, err error) error {
 	switch {
-	case err == nil:
+	case err == nil && in == b.data:
 		b.saved.Store(true)
 	case errors.Is(err, ErrUnknownCommit):
 		b.c.commits.note(b)
