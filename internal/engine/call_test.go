@@ -177,6 +177,50 @@ func TestPanicIsAFailureWithItsStack(t *testing.T) {
 
 func explode() error { panic("boom") }
 
+// nilError is an error without a value: a dealer returns a nil pointer of its own type, which is no nil error.
+type nilError struct{ code int }
+
+func (e *nilError) Error() string { return fmt.Sprint("code ", e.code) }
+
+func typedNil() error {
+	var e *nilError
+	return e
+}
+
+// An error whose text cannot be asked for is a failure like a panic, also as that of an item.
+func TestErrorThatPanicsIsAFailure(t *testing.T) {
+	ofItem := func() error {
+		var f processor.Failures
+		for i := range 6 { // the error of a batch has the texts of its first items only
+			f.Add(i, errors.New(strings.Repeat("x", i+1)))
+		}
+		f.Add(6, typedNil())
+		return f.Err()
+	}
+	bubble(t, func(t *testing.T, w *world) {
+		d := &keyed{}
+		d.sel = func(_ context.Context, s processor.Selection) ([]string, error) {
+			if s.Queue.ID == "a" {
+				return nil, typedNil()
+			}
+			return []string{"b1", "b2", "b3", "b4", "b5", "b6", "b7"}, nil
+		}
+		d.exec = func(_ context.Context, items []string) error {
+			if len(items) == 7 {
+				return ofItem()
+			}
+			return typedNil()
+		}
+		s := settings()
+		s.ExecuteNumber = 7
+		w.start(t, d, engine.Env{}, s, "a", "b")
+		time.Sleep(10 * time.Second)
+		if s := w.Stats(); s.FailureCount < 8 || s.FetchCount < 4 || !strings.Contains(s.LastError.Error(), "panic: ") {
+			t.Errorf("stats: %+v, want the items of queue b and the selects of queue a to have failed again", s)
+		}
+	})
+}
+
 // A dealer that ends its goroutine, as t.FailNow does, costs neither an executor nor a queue.
 func TestGoexitIsAFailure(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {

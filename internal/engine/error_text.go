@@ -47,11 +47,13 @@ func (e *briefError) Error() string { return e.text }
 func (e *briefError) Unwrap() error { return e.err }
 
 // brief returns err with the text that redact makes of its own, of at most maxErrorText and with a remark if it was
-// cut. A text is redacted before it is cut, because no one knows the half of a secret.
-func brief(err error, redact func(string) string) error {
+// cut. A text is redacted before it is cut, because no one knows the half of a secret. If the text panics, as that of a
+// nil pointer may, which a dealer has returned as an error, brief returns the panic.
+func brief(err error, redact func(string) string) (result error) {
 	if err == nil {
 		return nil
 	}
+	defer recovered(&result)
 	text := redact(err.Error())
 	if len(text) > maxErrorText {
 		text = fmt.Sprintf("%s... (cut, %d bytes)", strings.ToValidUTF8(text[:maxErrorText], ""), len(text))

@@ -250,6 +250,13 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
+// recovered turns a panic into an error. The caller defers it.
+func recovered(err *error) {
+	if v := recover(); v != nil {
+		*err = &panicError{v, debug.Stack()}
+	}
+}
+
 // caught turns a panic into an error, and redacts and cuts the text of an error. It does so here, where errors enter
 // the package, so that they are short and without secrets wherever they are logged or stored. The caller defers it.
 func (t *typedSource[T]) caught(err *error) {
