@@ -10,7 +10,7 @@ import (
 // follow from its configuration, or from the dealer that it wraps. The other capabilities have a no of their own:
 // ErrNoPeek, ErrNoBacklog, an empty TraceParent and a false Atomic.
 type Capable interface {
-	// Capabilities returns what the dealer offers of what it has the methods for. It is called once, before the first
+	// Capabilities returns what the dealer offers of what it has the methods for. It is called before the first
 	// select. A type that embeds a Capable dealer and adds a capability must return that, too.
 	Capabilities() Capabilities
 }

@@ -225,7 +225,7 @@ type Ordered[T any] interface {
 type Atomic interface {
 	// Atomic reports whether Execute is all or nothing: after an error nothing of the batch has had an effect, for example
 	// because it is one transaction. Several items of one order key then share a batch, in their order. Failures does not
-	// say which items are done: it counts as an error of the whole batch. Rota calls Atomic once, before the first select.
+	// say which items are done: it counts as an error of the whole batch. Rota calls Atomic before the first select.
 	Atomic() bool
 }
 

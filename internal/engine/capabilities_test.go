@@ -87,3 +87,16 @@ func TestCapable(t *testing.T) {
 		}
 	}
 }
+
+// broken panics when it is asked what it offers.
+type broken struct{ *tape }
+
+func (*broken) Capabilities() processor.Capabilities { return (*capable)(nil).offers }
+
+// A panic of a method that says what the dealer offers is an error of New, and not the end of the process.
+func TestPanicOfCapabilities(t *testing.T) {
+	_, err := engine.New(&broken{}, engine.Env{TaskType: "settle"}, settings())
+	if err == nil || !strings.Contains(err.Error(), "panic: ") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("error %v, want one line with the panic", err)
+	}
+}

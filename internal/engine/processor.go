@@ -35,14 +35,17 @@ type setup struct {
 	alerted      sync.Map // when the alerts of remind were last sent, by the alerts without their texts
 }
 
-// New returns a processor for the items of d. It has no queue yet. New returns an error if d is nil, if a setting
-// breaks its rule, or if the capabilities of d contradict each other or the settings.
+// New returns a processor for the items of d. It has no queue yet. New returns an error if d is nil or panics, if a
+// setting breaks its rule, or if the capabilities of d contradict each other or the settings.
 func New[T any](d processor.TaskDealer[T], env Env, s Settings) (*Processor, error) {
 	if d == nil {
 		return nil, errors.New("create processor: no TaskDealer")
 	}
 	env = env.withDefaults()
-	src := newSource(d, env.Redact)
+	src, err := newSource(d, env.Redact)
+	if err != nil {
+		return nil, fmt.Errorf("create processor: ask what the TaskDealer offers: %w", err)
+	}
 	u := &setup{
 		env: env, source: src, capabilities: src.capabilities(), stages: src.capabilities().stages(), memory: newMemory(),
 		lines: failureLines{logger: env.Logger},

@@ -67,8 +67,9 @@ type typedSource[T any] struct {
 	redact      func(string) string
 }
 
-func newSource[T any](d processor.TaskDealer[T], redact func(string) string) *typedSource[T] {
-	t := &typedSource[T]{dealer: d, seed: maphash.MakeSeed(), redact: redact}
+func newSource[T any](d processor.TaskDealer[T], redact func(string) string) (t *typedSource[T], err error) {
+	defer recovered(&err)
+	t = &typedSource[T]{dealer: d, seed: maphash.MakeSeed(), redact: redact}
 	offers := processor.Capabilities{
 		Keyed: true, Cursored: true, Paged: true, Ordered: true, Discarder: true, SetSelector: true,
 	}
@@ -94,7 +95,7 @@ func newSource[T any](d processor.TaskDealer[T], redact func(string) string) *ty
 		t.atomic = a.Atomic()
 	}
 	t.fingerprint = t.newFingerprint()
-	return t
+	return t, nil
 }
 
 // offered returns the dealer as a capability, or nil if it does not offer that.
