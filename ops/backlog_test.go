@@ -119,3 +119,22 @@ func TestOldBacklogs(t *testing.T) {
 		}
 	})
 }
+
+// A dealer finds an item whose time no column holds: the counts of the other queues are recorded all the same.
+func TestSaveBacklogsBeyondTheColumns(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		ctx, c := t.Context(), centertest.Open(t, url, center.Options{})
+		_, err := ops.New(c).Tasks().Define(ctx, "settle", center.Settings{Queues: 3})
+		must(t, err)
+		must(t, ops.New(c).Queues().SaveBacklogs(ctx, "settle", []ops.QueueBacklog{
+			{QueueID: "0", Epoch: 7, Items: 3, Oldest: time.Date(202, 12, 24, 0, 0, 0, 0, time.UTC)},
+			{QueueID: "1", Epoch: 7, Items: 3, Oldest: time.Date(20_261, 12, 24, 0, 0, 0, 0, time.UTC)},
+			{QueueID: "2", Epoch: 7, Items: 5},
+		}))
+		for _, q := range queuesOf(t, c) {
+			if q.BacklogItems == nil || *q.BacklogItems < 3 {
+				t.Errorf("queue %s: items %v, want what was counted", q.QueueID, q.BacklogItems)
+			}
+		}
+	})
+}

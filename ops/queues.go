@@ -201,7 +201,8 @@ func extrapolate(items, counted, queues int64) int64 {
 
 // SaveBacklogs records what the owners of queues have counted. Of several counts of a queue, such as before and after a
 // split, it records the last. It locks no row of the roster, and waits for no fence. A row of a later epoch stays as it
-// is. It is called by managers.
+// is. A time that no column holds, as of an item with a mistyped year, counts as the bound: the counts of the other
+// queues are in the same statement. It is called by managers.
 func (q *Queues) SaveBacklogs(ctx context.Context, taskType string, list []QueueBacklog) error {
 	list = sqldb.LastOfEach(list, func(b QueueBacklog) string { return b.QueueID })
 	for part := range slices.Chunk(list, roster.InsertRows) {
@@ -210,7 +211,7 @@ func (q *Queues) SaveBacklogs(ctx context.Context, taskType string, list []Queue
 		for _, b := range part {
 			var oldest any
 			if !b.Oldest.IsZero() {
-				oldest = q.c.db.Time(b.Oldest)
+				oldest = q.c.db.Time(sqldb.ClampTime(b.Oldest))
 			}
 			values = append(values, "(?, ?, ?, ?, ?, ?, {ago ?}, ?, ?, ?, ?)")
 			args = append(args, taskType, q.c.ownSign, b.QueueID, b.Epoch, max(0, b.Items), oldest, b.Age.Milliseconds(),

@@ -340,7 +340,7 @@ var serverMutants = []mutant{
 	},
 	{
 		"S13", "an infinite time in one row fails the plans",
-		"Scan", "\tcase []byte: // PostgreSQL's infinity\n\t\t*i = Instant(clampTime(parseTime(string(v))))\n",
+		"Scan", "\tcase []byte: // PostgreSQL's infinity\n\t\t*i = Instant(ClampTime(parseTime(string(v))))\n",
 		"",
 		"TestConformanceWithoutConstraints",
 	},

@@ -24,11 +24,11 @@ func (i *Instant) Scan(src any) error {
 	case nil:
 		*i = Instant{}
 	case time.Time:
-		*i = Instant(clampTime(v.UTC()))
+		*i = Instant(ClampTime(v.UTC()))
 	case string:
-		*i = Instant(clampTime(parseTime(v)))
+		*i = Instant(ClampTime(parseTime(v)))
 	case []byte: // PostgreSQL's infinity
-		*i = Instant(clampTime(parseTime(string(v))))
+		*i = Instant(ClampTime(parseTime(string(v))))
 	default:
 		return fmt.Errorf("read a time: %T is not a time", src)
 	}

@@ -28,8 +28,8 @@ func ClampMillis(ms int64) time.Duration {
 	return time.Duration(max(-most, min(ms, most))) * time.Millisecond
 }
 
-// clampTime returns a time within the bounds of a column.
-func clampTime(t time.Time) time.Time {
+// ClampTime returns a time within the bounds of a column.
+func ClampTime(t time.Time) time.Time {
 	switch {
 	case t.Before(minTime):
 		return minTime
