@@ -75,8 +75,8 @@ type WakeTask struct {
 var wakeTask = verb[WakeTask](Verb{
 	Name: "task wake", Right: RightOperate,
 	Short: "Make workers look at once into queues that were empty",
-	Effect: "Workers on PostgreSQL that listen select queues at once that were empty. Nothing else is selected earlier. " +
-		"Without it they look each sleep_time_nodata.",
+	Effect: "Workers that hear hints select queues at once that were empty: on PostgreSQL all that listen, on other " +
+		"databases those of a hinted task type. Nothing else is selected earlier.",
 	Help: `QUEUE is the name of a queue. Where queues are numbers, it is any whole number
 whose remainder is the number of the queue, such as the id of a row.`,
 	Example: "  rota task wake settle\n  rota task wake settle 3 4711",
