@@ -53,7 +53,7 @@ var settingTable = []Setting{
 	},
 	{
 		Name: "fetch_number", Column: "fetch_number", Default: 500,
-		Help:  "most items that a select is asked for; fewer if they take over a second",
+		Help:  "most items that a select is asked for besides failed ones; fewer if they take over a second",
 		field: func(s *Settings) any { return &s.FetchNumber }, least: 1, most: 1_000_000,
 	},
 	{

@@ -140,8 +140,9 @@ var keys = append(slices.Clone(connectionKeys),
 	},
 	key{
 		name: "reply_timeout",
-		help: "how long a dealer's statement waits for the database, or none; 1m on Galera and 15m elsewhere if empty",
-		set:  func(f *File, text string) error { return setTimeout(&f.ReplyTimeout, text) },
+		help: "how long a dealer's statement waits for the database, or none; 1m on Galera and in data databases, " +
+			"15m elsewhere if empty",
+		set: func(f *File, text string) error { return setTimeout(&f.ReplyTimeout, text) },
 	},
 	key{
 		name: "item_retention",
