@@ -265,9 +265,9 @@ func (c *Center) Close() error {
 }
 
 // DB returns the pool for dealers: connections to the roster's database with the forced options, separate from the
-// connections for the roster's own statements. Options.DealerConns bounds its size. Without that,
-// the setting thread_number bounds how many connections Rota's calls of dealers use. A connection that was idle for a
-// minute is closed.
+// connections for the roster's own statements. Options.DealerConns bounds its size. Without that, the setting
+// thread_number bounds how many connections Rota's calls of dealers use. A connection that was idle for a minute is
+// closed.
 func (c *Center) DB() *sql.DB { return c.db.Dealers }
 
 // Dialect returns the kind of database, by the vendor and the version of the server.

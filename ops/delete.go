@@ -16,8 +16,9 @@ import (
 // returns an error while a live server serves the task type, or another task type runs after it. The lock rows stay, so
 // that a task type that is defined again uses no epoch twice (H6).
 //
-// Delete first deletes the failed items, some thousand in each transaction, and then all other rows in one. If it fails
-// before that, the task type is still there without these items, and Delete can be called again.
+// Delete first deletes the failed items and cancels the open runs, some thousand in each transaction, and then deletes
+// all other rows in one. If it fails before that, the task type is still there without these items and with these runs
+// cancelled, and Delete can be called again.
 func (t *Tasks) Delete(ctx context.Context, taskType, actor string) error {
 	signs, err := t.signsOf(ctx, taskType)
 	if err != nil {
@@ -70,8 +71,8 @@ type itemPosition struct {
 	hash string
 }
 
-// deleteSome deletes the failed items behind a position that one transaction may delete, or the task type if there are
-// no more.
+// deleteSome deletes the failed items behind a position that one transaction may delete. If there are no more, it cancels
+// as many open runs, or else deletes the task type.
 func deleteSome(ctx context.Context, l *roster.LockTx, signs []string, from itemPosition,
 	actor string,
 ) (step deleteStep, err error) {
@@ -92,6 +93,12 @@ func deleteSome(ctx context.Context, l *roster.LockTx, signs []string, from item
 		step.items += n
 		if err != nil || last != "" {
 			step.position = itemPosition{from.sign, last}
+			return step, err
+		}
+	}
+	for _, in := range rosters {
+		if more, err := runs.CancelSome(ctx, in); err != nil || more {
+			step.position = itemPosition{sign: len(signs)}
 			return step, err
 		}
 	}
@@ -157,8 +164,8 @@ func deleteTaskType(ctx context.Context, l *roster.LockTx) error {
 	return nil
 }
 
-// deleteRosterRows deletes the rows of a roster that has few failed items. The lock row stays, because it holds the
-// highest epoch (H6). Events, histories and runs stay until the end of their retention; open runs and backfills are
+// deleteRosterRows deletes the rows of a roster that has few failed items and no open runs. The lock row stays, because
+// it holds the highest epoch (H6). Events, histories and runs stay until the end of their retention; open backfills are
 // cancelled.
 func deleteRosterRows(ctx context.Context, l *roster.LockTx, actor, reason string) error {
 	servers, err := l.Reader().Servers(ctx)
@@ -169,9 +176,6 @@ func deleteRosterRows(ctx context.Context, l *roster.LockTx, actor, reason strin
 		return err
 	}
 	if err := runs.CancelBackfills(ctx, l, "", reason); err != nil {
-		return err
-	}
-	if err := runs.CancelAll(ctx, l); err != nil {
 		return err
 	}
 	if err := roster.RaiseEpochHigh(ctx, l); err != nil {

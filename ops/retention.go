@@ -85,8 +85,8 @@ func (it *Items) Clean(ctx context.Context, retention time.Duration) (deleted in
 // and returns their names. It deletes their queues, failed items, rows of expired servers and the trigger of the
 // settings, and cancels open runs. The next server of such an environment clones BASE under new epochs and defines the
 // trigger again. A pause stays. BASE never expires. An environment whose queues have cursors, or that has other
-// triggers, does not expire either: nothing would restore them. An environment with many failed items loses some
-// thousand of them with each call, before it expires.
+// triggers, does not expire either: nothing would restore them. Of an environment with many failed items or open
+// runs, each call deletes or cancels some thousand, before it expires.
 //
 // seen is the database's time of the actor's last heartbeat, and within the greatest age that it can have. If the
 // database's clock has jumped since, ExpireOwnSigns deletes nothing: live environments would look abandoned (S7).
@@ -139,6 +139,9 @@ func expireOwnSign(ctx context.Context, r *roster.Roster, taskType, actor string
 		}
 		if _, last, err := deleteSomeItems(ctx, l, ""); err != nil || last != "" {
 			return err // a later call deletes the rest
+		}
+		if more, err := runs.CancelSome(ctx, l); err != nil || more {
+			return err // likewise
 		}
 		gone = true
 		return deleteRosterRows(ctx, l, actor, "no worker has served it for expire_own_sign_interval")

@@ -181,15 +181,20 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 	return true, endRun(ctx, t, runID, run.State, state, why, sum)
 }
 
-// CancelAll cancels all open runs of a task type whose roster is deleted, and deletes its submissions (R21). A
-// tick of their dependants' task types resolves the dependants.
-func CancelAll(ctx context.Context, l *roster.LockTx) error {
+// CancelSome cancels open runs of a task type whose roster is to be deleted, at most CleanRows of those that have not
+// begun, and deletes its submissions (R21). It reports whether more of them may be open. A tick of their dependants'
+// task types resolves the dependants.
+func CancelSome(ctx context.Context, l *roster.LockTx) (more bool, err error) {
 	if _, err := l.Exec(ctx, `DELETE FROM schedule_submission WHERE task_type = ? AND own_sign = ?`, l.TaskType,
 		l.OwnSign); err != nil {
-		return fmt.Errorf("delete from schedule_submission: %w", err)
+		return false, fmt.Errorf("delete from schedule_submission: %w", err)
+	}
+	more, err = cancelUnopened(ctx, l)
+	if err != nil || more {
+		return more, sqldb.Wrap(err, "cancel the runs")
 	}
 	const open = ` WHERE task_type = ? AND own_sign = ? AND state IN ` + openStates
-	_, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE`+open, l.TaskType, l.OwnSign)
+	_, err = l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE`+open, l.TaskType, l.OwnSign)
 	var ids []string
 	if err == nil {
 		ids, err = sqldb.Records[string](ctx, l, `SELECT run_id FROM schedule_run`+open+` ORDER BY run_id`,
@@ -200,5 +205,22 @@ func CancelAll(ctx context.Context, l *roster.LockTx) error {
 			_, err = stopRunTx(ctx, l.Tx, id)
 		}
 	}
-	return sqldb.Wrap(err, "cancel the runs")
+	return false, sqldb.Wrap(err, "cancel the runs")
+}
+
+// cancelUnopened cancels runs that have no queues yet, in two statements however many they are: a task type whose
+// workers have been away may have tens of thousands. It reports whether more may be left. Nothing opens one of them
+// meanwhile, because the caller holds the lock row.
+func cancelUnopened(ctx context.Context, l *roster.LockTx) (more bool, err error) {
+	const unopened = `state IN ('` + Waiting + `', '` + Ready + `')`
+	ids, err := sqldb.Records[string](ctx, l, fmt.Sprintf(`SELECT r.run_id FROM schedule_run r
+		WHERE r.task_type = ? AND r.own_sign = ? AND r.`+unopened+`
+		AND NOT EXISTS (SELECT 1 FROM schedule_run_queue q WHERE q.run_id = r.run_id)
+		ORDER BY r.run_id LIMIT %d`, CleanRows), l.TaskType, l.OwnSign)
+	if err != nil {
+		return false, err
+	}
+	_, err = l.ExecIn(ctx, ids, `UPDATE schedule_run SET state = '`+Cancelled+`', cancel_requested = TRUE,
+		message = 'cancelled', finished_at = {now}, version = version + 1 WHERE `+unopened+` AND run_id IN ({ids})`)
+	return len(ids) == CleanRows, err
 }
