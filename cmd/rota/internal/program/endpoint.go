@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -66,8 +67,8 @@ func newEndpoint(o HTTPOptions) (e *endpoint, err error) {
 	if e.Body != "" {
 		e.fields = append(e.fields, field{name: "body", in: inBody, text: e.Body})
 	}
-	for name, text := range e.Headers {
-		e.fields = append(e.fields, field{name: "headers." + name, in: inHeader, text: text})
+	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
+		e.fields = append(e.fields, field{name: "headers." + name, in: inHeader, text: e.Headers[name]})
 	}
 	for i := range e.fields {
 		f := &e.fields[i]
@@ -89,6 +90,8 @@ func newEndpoint(o HTTPOptions) (e *endpoint, err error) {
 		switch e.columns = append(e.columns, names...); {
 		case f.in == inHeader && !headerName.MatchString(f.name):
 			return nil, fmt.Errorf("%s is no name of a header", f.name)
+		case slices.ContainsFunc(e.fields[:i], func(before field) bool { return strings.EqualFold(before.name, f.name) }):
+			return nil, fmt.Errorf("%s is there twice: the case of a name does not count", f.name)
 		case ofClient.MatchString(f.name):
 			return nil, fmt.Errorf("%s has no effect: it follows from the url and the body", f.name)
 		case f.in != inHeader && len(names) < len(f.names):

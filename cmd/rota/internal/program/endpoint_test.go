@@ -308,6 +308,7 @@ func TestEachOptions(t *testing.T) {
 		"headers.a b is no name of a header": {URL: "https://h/", Each: &EachOptions{Headers: map[string]string{"a b": "x"}}},
 		"headers.a has a control character, such as the end of a line, which no header may have": {URL: "https://h/", Each: &EachOptions{Headers: map[string]string{"a": "Bearer x\n"}}},
 		"headers.b has a control character, such as the end of a line, which no header may have": {URL: "https://h/", Secret: []byte("x\n"), Each: &EachOptions{Headers: map[string]string{"b": "Bearer {{secret}}"}}},
+		"headers.x-kind is there twice: the case of a name does not count":                       {URL: "https://h/", Each: &EachOptions{Headers: map[string]string{"X-Kind": "a", "x-kind": "b"}}},
 		"headers.host has no effect: it follows from the url and the body":                       {URL: "https://h/", Each: &EachOptions{Headers: map[string]string{"host": "x"}}},
 		`headers.a has a placeholder that is no {{column}}: "{{1}}"`:                             {URL: "https://h/", Each: &EachOptions{Headers: map[string]string{"a": "{{1}}"}}},
 	} {
