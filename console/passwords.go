@@ -156,7 +156,11 @@ func (p *Passwords) signIn(r *http.Request, people *people, mac, name, password 
 		p.refused.Do(func() { log(slog.LevelWarn, "refused attempts to sign in to the console: too many") })
 		return errTooMany
 	}
-	p.hashing <- struct{}{}
+	select {
+	case p.hashing <- struct{}{}:
+	case <-r.Context().Done():
+		return errTooMany // only requests that have come with this one at once read it
+	}
 	ok := people.check(name, password)
 	<-p.hashing
 	if !ok {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -254,6 +255,32 @@ func TestComparisonsAreLimited(t *testing.T) {
 		all.Wait()
 		if n := strings.Count(g.log.String(), "signed in"); n != 1 {
 			t.Errorf("%d comparisons for requests that came at once", n)
+		}
+	})
+}
+
+// A client that has gone waits for no comparison: with hashes that cost seconds, such clients would stand before the
+// people who come later.
+func TestClientsThatHaveGoneWaitForNoComparison(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t)
+		for range maxHashing {
+			g.hashing <- struct{}{}
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "https://rota.example.com/", nil)
+		r.SetBasicAuth("ann", "correct horse")
+		var err error
+		go func() { _, err = g.Access(r) }()
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		if !errors.Is(err, errTooMany) {
+			t.Errorf("got %v, want %v", err, errTooMany)
+		}
+		for range maxHashing {
+			<-g.hashing
 		}
 	})
 }
