@@ -87,7 +87,7 @@ func (c *cache) get(ctx context.Context, r request, patience time.Duration) part
 	if p.fresh(r.life, changes) {
 		return p
 	}
-	done := c.flights.DoChan(fmt.Sprint(changes, r.key), func() (any, error) {
+	done := c.flights.DoChan(fmt.Sprintf("%d %s", changes, r.key), func() (any, error) {
 		return c.run(context.WithoutCancel(ctx), r, changes), nil
 	})
 	enough := time.NewTimer(patience)

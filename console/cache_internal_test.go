@@ -261,3 +261,28 @@ func TestLifeOfResults(t *testing.T) {
 		}
 	}
 }
+
+// A query of the environment X after eleven changes is another one than that of 1X after one change.
+func TestCacheTellsEnvironmentsApart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache()
+		read := func(of string, release <-chan struct{}) part {
+			query := func(context.Context) (any, error) { <-release; return of, nil }
+			return c.get(t.Context(), request{of + "\x00tasks", shortLife, readLimit, query}, readLimit)
+		}
+		slow, fast := make(chan struct{}), make(chan struct{})
+		close(fast)
+		c.outdate()
+		go read("1X", slow)
+		synctest.Wait()
+		for range 10 {
+			c.outdate()
+		}
+		if p := read("X", fast); p.value != "X" {
+			t.Errorf("X has the result of %v", p.value)
+		}
+		close(slow)
+		synctest.Wait()
+	})
+}
