@@ -33,8 +33,12 @@ func (s *Scheduler) moveBackfills(ctx context.Context, taskType string) error {
 		if err != nil {
 			return err
 		}
-		for _, b := range list {
-			if err := b.move(ctx, l); err != nil {
+		began := time.Now()
+		for i, b := range list {
+			if i > 0 && time.Since(began) > stepTime {
+				break
+			}
+			if err := b.move(ctx, l, began); err != nil {
 				return fmt.Errorf("backfill %s: %w", b.ID, err)
 			}
 		}
@@ -44,8 +48,9 @@ func (s *Scheduler) moveBackfills(ctx context.Context, taskType string) error {
 }
 
 // move makes the runs of the next slots, or ends the backfill. The transaction that makes a run also moves next_slot_at
-// on, so that the backfill passes each slot once, although servers crash.
-func (b Backfill) move(ctx context.Context, l *roster.LockTx) error {
+// on, so that the backfill passes each slot once, although servers crash. It reopens as many runs as begin within
+// stepTime from began on, and one at least.
+func (b Backfill) move(ctx context.Context, l *roster.LockTx, began time.Time) error {
 	if b.NextSlotAt.IsZero() {
 		return b.end(ctx, l)
 	}
@@ -63,11 +68,13 @@ func (b Backfill) move(ctx context.Context, l *roster.LockTx) error {
 		return err
 	}
 	var made []Run
+	reopened := 0
 	b.NextSlotAt = time.Time{}
 	for i, at := range list {
 		run := there[b.runKey(at)]
 		action := b.action(run.State)
-		if i == backfillPage || action != SlotKeep && open >= b.Parallel {
+		late := action == SlotRerun && reopened > 0 && time.Since(began) > stepTime
+		if i == backfillPage || late || action != SlotKeep && open >= b.Parallel {
 			b.NextSlotAt = at
 			break
 		}
@@ -78,6 +85,7 @@ func (b Backfill) move(ctx context.Context, l *roster.LockTx) error {
 		case SlotMake:
 			made = append(made, b.newRun(l, at))
 		case SlotRerun:
+			reopened++
 			err = b.reopen(ctx, l, run.RunID)
 		}
 		if err != nil {

@@ -192,7 +192,7 @@ type submission struct {
 }
 
 // takeSubmissions takes the rows that no transaction holds: on MySQL one that submits the same key does, until it ends.
-// It returns the number of rows, and the runs whose upstreams decide their state.
+// It takes as many as begin within stepTime. It returns their number, and the runs whose upstreams decide their state.
 func takeSubmissions(ctx context.Context, l *roster.LockTx) (n int, unsettled []taskRun, err error) {
 	list, _, err := sqldb.Free[submission](ctx, l, l.Dialect, fmt.Sprintf(`SELECT {columns q} FROM schedule_submission q
 		WHERE q.task_type = ? AND q.own_sign = ? ORDER BY q.run_id LIMIT %d`, maxPerTick), l.TaskType, l.OwnSign)
@@ -200,7 +200,11 @@ func takeSubmissions(ctx context.Context, l *roster.LockTx) (n int, unsettled []
 		return 0, nil, fmt.Errorf("read the submissions: %w", err)
 	}
 	var keys []string
-	for _, sub := range list {
+	began := time.Now()
+	for i, sub := range list {
+		if i > 0 && time.Since(began) > stepTime {
+			break
+		}
 		id, settled, err := sub.take(ctx, l)
 		if err != nil {
 			return 0, nil, fmt.Errorf("submission %s: %w", sub.ID, err)
@@ -211,7 +215,7 @@ func takeSubmissions(ctx context.Context, l *roster.LockTx) (n int, unsettled []
 	}
 	_, err = l.ExecIn(ctx, keys, `DELETE FROM schedule_submission WHERE task_type = ? AND own_sign = ?
 		AND run_key IN ({ids})`, l.TaskType, l.OwnSign)
-	return len(list), unsettled, err
+	return len(keys), unsettled, err
 }
 
 // take makes the run of a submission, unless its key has one. A row that was edited by hand makes a run that fails: it
