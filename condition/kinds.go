@@ -129,7 +129,8 @@ var (
 		"a task type is paused",
 		"rota task resume {task}")
 	WindowClosed = kind("WINDOW_CLOSED", "window", Note, Silent,
-		"no worker may select for a week, because the window of permitted work is closed; OK if it opens before",
+		"no worker may select for a week, because the window of permitted work is closed; OK if it opens before. "+
+			"A window without an end closes queue by queue, which is not told",
 		"wait until it opens; to lift it: rota task set {task} permit_run_start_time= permit_run_end_time=")
 	NeverServed = kind("NEVER_SERVED", "queues", Note, Silent,
 		"no worker has ever served a task type",
