@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,7 +78,7 @@ func testProgramsOfOtherLanguages(t *testing.T, url string) {
 	s.judge()
 }
 
-// The programs of examples/workers pass the check, and one that speaks another protocol does not.
+// The programs of examples/workers pass the check as the page starts it, and one that speaks another protocol does not.
 func TestWorkerCheck(t *testing.T) {
 	testdb.Language(t, "python3", "node", "jq")
 	s := newProgramShop(t, testdb.URL(t, testdb.SQLite), 100)
@@ -85,15 +86,24 @@ func TestWorkerCheck(t *testing.T) {
 	t.Setenv("SHOP", s.url)
 	t.Setenv("LABELS", filepath.Join(s.dir, "labels"))
 	writeFile(t, filepath.Join(s.dir, "secret"), "secret\n")
-	check := []string{"worker", "check", "--timeout", "1m", "--row", `{"id": 1, "amount": 5, "email": "x@example.com", "weight": 1}`}
-	for last, args := range map[string][]string{
-		"settle.py":  {"--fence", "UPDATE orders SET id = id WHERE id = 1", "--env", "SHOP", "python3", "settle.py"},
-		"notify.mjs": {"--secret-file", "secret", "http://127.0.0.1:" + s.port + "/"},
-		"label.sh":   {"--env", "LABELS", "./label.sh"},
-	} {
+	page, err := os.ReadFile("../../docs/workers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := regexp.MustCompile(`(?m)^rota worker check (.+)$`).FindAllStringSubmatch(string(page), -1)
+	if len(commands) != 3 {
+		t.Errorf("docs/workers.md has %d checks, want one of each program", len(commands))
+	}
+	check := []string{"worker", "check", "--timeout", "1m"}
+	for _, command := range commands {
+		words, err := exec.Command("sh", "-c", `printf '%s\n' `+strings.ReplaceAll(command[1], ":8400/", ":"+s.port+"/")).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := strings.Split(strings.TrimSuffix(string(words), "\n"), "\n")
 		stdout, stderr, code := runRota(t, s.dir, slices.Concat(check, args)...)
 		if code != 0 || strings.Contains(stdout, "FAIL") || strings.Count(stdout, "ok  ") < 9 {
-			t.Errorf("%s: exit code %d\n%s%s", last, code, stdout, stderr)
+			t.Errorf("%s: exit code %d\n%s%s", command[0], code, stdout, stderr)
 		}
 	}
 	stdout, stderr, code := runRota(t, s.dir, append(check, "cat")...)
