@@ -124,7 +124,7 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F4", "the cursor of a transaction that has failed counts as saved",
-		"ended", "case err == nil:",
+		"ended", "case err == nil && in == b.data:",
 		"case !errors.Is(err, ErrUnknownCommit):",
 		"TestConformance",
 	},
