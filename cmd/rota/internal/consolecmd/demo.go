@@ -49,7 +49,9 @@ until Ctrl-C: pause them, drain them, or kill one and watch.`,
 				o.Console = serveDemo
 			}
 			// The demo also ends its workers and removes its folder when the terminal or the reader of its pipe is gone.
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+			ctx, stop := daemon.WhileRead(cmd.Context(), os.Stdout)
+			defer stop()
+			ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
 			return demo.Run(ctx, o)
 		},

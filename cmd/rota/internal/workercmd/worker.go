@@ -156,6 +156,8 @@ func secretsOf(file *config.File) *redact.Redactor {
 }
 
 func (w *worker) run(ctx context.Context) (err error) {
+	ctx, stop := daemon.WhileRead(ctx, os.Stderr) // a Ctrl-C may end the reader of the log first
+	defer stop()
 	ctx, release := daemon.DrainOnSignal(ctx, w.log)
 	defer release()
 	w.front, err = listenAt(ctx, w.file.HTTP, w.file.Probes, w.log)
