@@ -438,6 +438,10 @@ func UpstreamsFirst(tasks []TaskSettings) []TaskSettings {
 	})
 }
 
+// ChangesGraph reports whether the change is about which task types have runs and depend on each other. Whether Apply
+// refuses such a change may depend on changes of other task types that are applied before it.
+func (d SettingsDiff) ChangesGraph() bool { return d.changes("mode") || d.changes("after") }
+
 func (d SettingsDiff) changes(setting string) bool {
 	return slices.ContainsFunc(d.Changes, func(c runs.Difference) bool { return c.Name == setting })
 }

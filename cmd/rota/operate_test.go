@@ -2,6 +2,7 @@ package main
 
 import (
 	"database/sql"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -154,6 +155,27 @@ func TestDryRunRefusesLikeTheRoster(t *testing.T) {
 		}
 		s.run("queue merge orders 0 --dry-run")
 		s.run("task set orders queues=8 --dry-run")
+	})
+}
+
+// Of a file with a change that the roster refuses, nothing is written.
+func TestRefusedFileWritesNothing(t *testing.T) {
+	t.Parallel()
+	testdb.EachIfLong(t, func(t *testing.T, url string) {
+		t.Parallel()
+		s := newTestRoster(t, url)
+		s.define("feed", center.Settings{Queues: 2})
+		s.define("early", center.Settings{Queues: 2})
+		s.exec("UPDATE schedule_queue SET cursor_value = '17' WHERE task_type = 'feed' AND queue_id = '0'")
+		writeFile(t, filepath.Join(s.dir, "rota.yaml"),
+			"tasks:\n  early: {queues: 2, fetch_number: 77}\n  feed: {queues: 3}\n  new: {queues: 1}\n")
+		for _, more := range []string{" --yes", " --dry-run"} {
+			s.wantError(1, "apply feed$BASE: the queues have cursors", "task apply -f rota.yaml"+more)
+		}
+		s.wantError(1, "new: unknown task type", "task show new")
+		if stdout := s.run("task show early -o yaml"); strings.Contains(stdout, "77") {
+			t.Errorf("a setting of the file was written:\n%s", stdout)
+		}
 	})
 }
 

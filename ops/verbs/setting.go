@@ -112,8 +112,8 @@ queues or the trigger.`,
   rota task apply -f rota.yaml settle --yes`,
 })
 
-// Prepare implements Operation. It compares everything before anything is written. Each task type comes after its
-// upstreams, which must exist before it.
+// Prepare implements Operation. It compares everything, and asks whether it is refused, before anything is written. Each
+// task type comes after its upstreams, which must exist before it.
 func (a ApplyTasks) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	if len(a.Tasks) == 0 {
 		return nil, missing("the task type")
@@ -137,6 +137,11 @@ func (a ApplyTasks) Prepare(ctx context.Context, c *ops.Client) (*Change, error)
 		d, err := compare(ctx, t.Name, t.Settings, t.Given)
 		if err != nil {
 			return nil, err
+		}
+		if !d.ChangesGraph() {
+			if err := c.Tasks().Check(ctx, d); err != nil {
+				return nil, err
+			}
 		}
 		change.TaskTypes = append(change.TaskTypes, t.Name)
 		change.addSettings(c, d)
