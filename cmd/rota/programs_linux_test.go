@@ -112,6 +112,12 @@ func TestWorkerCheck(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"rota: worker check: missing argument URL or COMMAND (see rota worker check --help)\n": {"worker", "check"},
+		"rota: --row must be a JSON object":                                                    {"worker", "check", "--row", "null", "cat"},
+		"rota: --timeout (0s) must be positive":                                                {"worker", "check", "--timeout", "0", "cat"},
+		"rota: --timeout (-5s) must be positive":                                               {"worker", "check", "--timeout", "-5s", "cat"},
+		"rota: --secret-file is for a service, and cat is a command":                           {"worker", "check", "--secret-file", "secret", "cat"},
+		"rota: --ca-file is for a service, and cat is a command":                               {"worker", "check", "--ca-file", "ca.pem", "cat"},
+		"rota: --env is for a command, and HTTP://127.0.0.1:1/ is a URL":                       {"worker", "check", "--env", "PATH", "HTTP://127.0.0.1:1/"},
 		"rota: --row must be a JSON object: ":                                                  {"worker", "check", "--row", "x", "cat"},
 		"rota: --secret-file (absent): no such file":                                           {"worker", "check", "--secret-file", "absent", "http://h/"},
 		`rota: worker check: unexpected argument "x" behind`:                                   {"worker", "check", "http://h/", "x"},

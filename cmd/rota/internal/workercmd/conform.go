@@ -79,6 +79,12 @@ func (o *conformFlags) run(cmd *cobra.Command, args []string) error {
 	if err := json.Unmarshal([]byte(o.row), &row); err != nil {
 		return cli.Usage(fmt.Errorf("--row must be a JSON object: %w", err))
 	}
+	if row == nil { // null
+		return cli.Usage(errors.New("--row must be a JSON object"))
+	}
+	if o.options.Timeout <= 0 {
+		return cli.Usage(fmt.Errorf("--timeout (%s) must be positive", o.options.Timeout))
+	}
 	o.options.Row = json.RawMessage(o.row)
 	if answers := o.options.Answers; len(answers) > 0 {
 		if err := config.CheckAnswers(answers); err != nil {
@@ -107,7 +113,17 @@ func (o *conformFlags) run(cmd *cobra.Command, args []string) error {
 
 // conform checks a service or a command.
 func (o *conformFlags) conform(cmd *cobra.Command, args []string, report func(program.Finding)) error {
-	if !strings.HasPrefix(args[0], "http://") && !strings.HasPrefix(args[0], "https://") {
+	scheme, _, isURL := strings.Cut(strings.ToLower(args[0]), "://")
+	isURL = isURL && (scheme == "http" || scheme == "https")
+	for _, name := range []string{"secret-file", "secret-variable", "ca-file"} {
+		if !isURL && cmd.Flags().Changed(name) {
+			return cli.Usage(fmt.Errorf("--%s is for a service, and %s is a command", name, args[0]))
+		}
+	}
+	if isURL && cmd.Flags().Changed("env") {
+		return cli.Usage(fmt.Errorf("--env is for a command, and %s is a URL", args[0]))
+	}
+	if !isURL {
 		log := daemon.NewLogger(cmd.ErrOrStderr(), redact.URLs)
 		return program.ConformCommand(cmd.Context(), args, o.options, log, report)
 	}
