@@ -1,6 +1,7 @@
 package runs_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -65,4 +66,26 @@ func TestRerunsOfABackfillOverASlowLink(t *testing.T) {
 	must(t, err)
 	delay()
 	mustHaveRuns(t, far, `state <> 'FAILED'`)
+}
+
+// S17: and so does an audit correct a part of the triggers that are late. Otherwise none of them would fire any more.
+func TestLateTriggersOverASlowLink(t *testing.T) {
+	t.Parallel()
+	near, far, delay := overASlowLink(t)
+	for i := range 200 {
+		_, err := near.Engine().Triggers.Define(t.Context(), runs.Trigger{
+			Name: fmt.Sprint("hourly-", i), Target: "settle", Kind: runs.TriggerEvery, Expression: "1h",
+		})
+		must(t, err)
+	}
+	centertest.Exec(t, near, `UPDATE schedule_trigger SET next_fire_at = next_fire_at + interval '200 days'`)
+	delay()
+	n, err := far.Engine().Scheduler.CorrectTriggers(t.Context(), "settle")
+	if must(t, err); n == 0 {
+		t.Error("no trigger was corrected")
+	}
+	late, err := near.Engine().Triggers.Late(t.Context(), "settle")
+	if must(t, err); len(late) != 200-n {
+		t.Errorf("%d triggers are late after %d of 200 were corrected", len(late), n)
+	}
 }

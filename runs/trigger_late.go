@@ -53,8 +53,8 @@ func (t Trigger) nextBySchedule(now time.Time) (time.Time, error) {
 }
 
 // CorrectTriggers gives the triggers of a task type whose next_fire_at is later than their schedules allow the next
-// slot of the schedule (S17), and returns their number. The runs of the slots that have fired keep them from firing
-// again (R2).
+// slot of the schedule (S17), as many as begin within stepTime, and returns their number. The runs of the slots that
+// have fired keep them from firing again (R2).
 func (s *Scheduler) CorrectTriggers(ctx context.Context, taskType string) (n int, err error) {
 	late, err := lateTriggers(ctx, s.db, taskType, s.ownSign)
 	if err != nil || len(late) == 0 {
@@ -62,15 +62,11 @@ func (s *Scheduler) CorrectTriggers(ctx context.Context, taskType string) (n int
 	}
 	err = s.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		late, err := lateTriggers(ctx, l, l.TaskType, l.OwnSign)
-		if n = len(late); err != nil {
-			return err
+		n = 0
+		for began := time.Now(); err == nil && n < len(late) && (n == 0 || time.Since(began) <= stepTime); n++ {
+			err = correctTrigger(ctx, l, late[n])
 		}
-		for _, t := range late {
-			if err := correctTrigger(ctx, l, t); err != nil {
-				return err
-			}
-		}
-		return nil
+		return err
 	})
 	return n, sqldb.Prefix(err, "correct the triggers of")
 }
