@@ -148,7 +148,7 @@ func (s *people) rightAt(mac string) (at time.Time, known bool) {
 // signIn compares a password. A password that was right before does not count towards the limits, so that failures of
 // others with the same address, such as that of a proxy, do not lock its owner out.
 func (p *Passwords) signIn(r *http.Request, people *people, mac, name, password string) error {
-	address := addressOf(r)
+	address, gone := addressOf(r), r.Context().Done()
 	log := func(level slog.Level, text string) {
 		p.log.LogAttrs(r.Context(), level, text, slog.String("actor", cut(name, maxName)), slog.String("address", address))
 	}
@@ -158,7 +158,7 @@ func (p *Passwords) signIn(r *http.Request, people *people, mac, name, password 
 	}
 	select {
 	case p.hashing <- struct{}{}:
-	case <-r.Context().Done():
+	case <-gone:
 		return errTooMany // only requests that have come with this one at once read it
 	}
 	ok := people.check(name, password)

@@ -124,7 +124,8 @@ func (v *view) respond(ctx context.Context, w http.ResponseWriter, status int, t
 // errUnknown is the error of a page about something that is not there.
 var errUnknown = errors.New("unknown")
 
-// fail sends a page that names the error. Its status is other if nothing is known about the error, which is logged then.
+// fail sends a page that names the error. Its status is other if nothing is known about the error, which is then
+// logged.
 func (v *view) fail(ctx context.Context, w http.ResponseWriter, err error, other int) {
 	if v.request.Context().Err() != nil {
 		return // the client has gone

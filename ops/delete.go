@@ -71,8 +71,8 @@ type itemPosition struct {
 	hash string
 }
 
-// deleteSome deletes the failed items behind a position that one transaction may delete. If there are no more, it cancels
-// as many open runs, or else deletes the task type.
+// deleteSome deletes the failed items behind a position that one transaction may delete. If there are no more, it
+// cancels as many open runs, or else deletes the task type.
 func deleteSome(ctx context.Context, l *roster.LockTx, signs []string, from itemPosition,
 	actor string,
 ) (step deleteStep, err error) {

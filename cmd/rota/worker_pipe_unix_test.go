@@ -28,7 +28,9 @@ func TestWorkerOutlivesTheReaderOfItsLog(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() }) // fails if it has ended
 	_ = write.Close()
-	for lines := bufio.NewScanner(read); lines.Scan() && !strings.Contains(lines.Text(), "joined"); {
+	lines := bufio.NewScanner(read)
+	for joined := false; !joined && lines.Scan(); {
+		joined = strings.Contains(lines.Text(), "joined")
 	}
 	_ = read.Close()
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {

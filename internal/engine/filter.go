@@ -237,8 +237,8 @@ type retryShare int
 // Six calls for other items pay for one retry, which comes ahead of others because a page that takes long is cut. No
 // retry comes ahead until all executors can have one. With 8 executors, for example, a page of 8 batches with one retry
 // takes as long as two rounds of calls, and so does one with 8 retries: so 8 of them come together, after 48 calls. A
-// page that is not full has more of them behind the others: as many retries as it may have items, which is about a second
-// of work. If a full page of a Paged dealer holds few other items, it has a sixth of them.
+// page that is not full has more of them behind the others: as many retries as it may have items, which is about a
+// second of work. If a full page of a Paged dealer holds few other items, it has a sixth of them.
 func (s *retryShare) share(c *selectCall, d *division, p *page) (first, most int) {
 	calls := math.Ceil(float64(len(d.of[fresh])) / float64(c.settings.ExecuteNumber)) // a page may be less than a batch
 	paid, executors := int(*s)+int(calls)+len(d.of[suspected]), c.settings.ThreadNumber

@@ -10,8 +10,8 @@ import (
 // scheduler decides which lane is selected and which batch is executed next. One lock guards it and all lanes, pages
 // and grants, because nearly every step changes several of them.
 //
-// Its methods in this file choose the next call, and start its executor. Its other methods carry out what its values decide.
-// They are in the files of these values: isolation, limits, outage, queues, streak, sweep.
+// Its methods in this file choose the next call, and start its executor. Its other methods carry out what its values
+// decide. They are in the files of these values: isolation, limits, outage, queues, streak, sweep.
 type scheduler struct {
 	*setup
 

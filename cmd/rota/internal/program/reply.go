@@ -132,8 +132,8 @@ func (b *Batch) parse(text []byte) (*Reply, error) {
 	return r, nil
 }
 
-// excerpt returns the start of what a program wrote, for an error. Its secrets are taken out before it is cut, because no
-// one knows the half of a secret.
+// excerpt returns the start of what a program wrote, for an error. Its secrets are taken out before it is cut, because
+// no one knows the half of a secret.
 func (b *Batch) excerpt(text []byte) string {
 	if b.redact != nil {
 		text = []byte(b.redact(string(text)))
