@@ -28,25 +28,20 @@ type backlogRow struct {
 // themselves: a plan by load (P16) waits for no count, and an autoscaler sees no gap. Without a count of each queue
 // there is none.
 func (l *LockTx) shareBacklog(ctx context.Context, from, to []sizedQueue) error {
+	counts, err := sqldb.RecordsIn[backlogRow](ctx, l, allIDs(from), `SELECT {columns} FROM schedule_backlog
+		WHERE `+ofTask+` AND queue_id IN ({ids}) ORDER BY queue_id`, l.TaskType, l.OwnSign)
+	if err != nil {
+		return fmt.Errorf("read the backlogs of the queues %s: %w", idsOf(from), err)
+	}
 	var sum backlogRow
-	counted := 0
-	for _, q := range from {
-		row, found, err := sqldb.Record[backlogRow](ctx, l, `SELECT {columns} FROM schedule_backlog
-			WHERE `+ofTask+` AND queue_id = ?`, l.TaskType, l.OwnSign, q.ID)
-		if err != nil {
-			return fmt.Errorf("read the backlog of queue %s: %w", q.ID, err)
-		}
-		if found {
-			counted++
-			sum = sum.plus(row, counted == 1)
-		}
+	for i, row := range counts {
+		sum = sum.plus(row, i == 0)
 	}
-	for _, q := range slices.Concat(from, to) { // a part may have a count that was recorded after it had merged
-		if err := l.deleteRows(ctx, "schedule_backlog", `queue_id = ?`, q.ID); err != nil {
-			return err
-		}
+	both := slices.Concat(from, to) // a part may have a count that was recorded after it had merged
+	if err := l.deleteQueueRows(ctx, "schedule_backlog", both); err != nil {
+		return err
 	}
-	if counted < len(from) {
+	if len(counts) < len(from) {
 		return nil
 	}
 	parts := make([]backlogRow, len(to))

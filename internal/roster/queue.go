@@ -282,6 +282,22 @@ func (l *LockTx) deleteRows(ctx context.Context, table, condition string, args .
 	return err
 }
 
+// deleteQueueRows deletes the rows of queues from a table. A change of many queues is a few statements, because over a
+// slow link it would otherwise take longer than a transaction may (L7).
+func (l *LockTx) deleteQueueRows(ctx context.Context, table string, queues []sizedQueue) error {
+	_, err := l.ExecIn(ctx, allIDs(queues), `DELETE FROM `+table+` WHERE `+ofTask+` AND queue_id IN ({ids})`,
+		l.TaskType, l.OwnSign)
+	return err
+}
+
+func allIDs(queues []sizedQueue) []string {
+	ids := make([]string, len(queues))
+	for i, q := range queues {
+		ids[i] = q.ID
+	}
+	return ids
+}
+
 // CheckPin returns an error if labels are no list of labels that a queue can be pinned to.
 func CheckPin(labels string) error {
 	if err := sqldb.CheckText("labels", labels, sqldb.MaxText); err != nil {
@@ -395,16 +411,30 @@ func readQueueSetting(ctx context.Context, l *LockTx, queueID string) (QueueSett
 		WHERE `+ofTask+` AND queue_id = ?`, l.TaskType, l.OwnSign, queueID)
 }
 
-// writeQueueSetting replaces what is set for a queue. A queue for which nothing is set has no row.
+// writeQueueSetting replaces what is set for a queue.
 func writeQueueSetting(ctx context.Context, l *LockTx, queueID string, s QueueSetting) error {
-	err := l.deleteRows(ctx, "schedule_queue_setting", `queue_id = ?`, queueID)
+	return writeQueueSettings(ctx, l, []sizedQueue{{NamedQueue: NamedQueue{ID: queueID}}}, s)
+}
+
+// writeQueueSettings replaces what is set for queues. A queue for which nothing is set has no row.
+func writeQueueSettings(ctx context.Context, l *LockTx, queues []sizedQueue, s QueueSetting) error {
+	err := l.deleteQueueRows(ctx, "schedule_queue_setting", queues)
 	if err != nil || s == (QueueSetting{}) {
 		return err
 	}
-	_, err = l.Exec(ctx, `INSERT INTO schedule_queue_setting (task_type, own_sign, queue_id, labels, rate_per_second,
-		max_in_flight, weight) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		l.TaskType, l.OwnSign, queueID, s.Labels, s.RatePerSecond, s.MaxInFlight, s.Weight)
-	return err
+	for part := range slices.Chunk(queues, InsertRows) {
+		var args []any
+		for _, q := range part {
+			args = append(args, l.TaskType, l.OwnSign, q.ID, s.Labels, s.RatePerSecond, s.MaxInFlight, s.Weight)
+		}
+		_, err := l.Exec(ctx, `INSERT INTO schedule_queue_setting (task_type, own_sign, queue_id, labels, rate_per_second,
+			max_in_flight, weight) VALUES `+strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?), ", len(part)), ", "),
+			args...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // cloneQueueSettings gives the queues of a new roster what is set for those of BASE, of which they are copies. It first

@@ -32,14 +32,12 @@ func splitQueue(ctx context.Context, l *LockTx, q sizedQueue, actor string) erro
 	if err := insertQueueRows(ctx, l, parts, q.Division, l.Dialect.TimeOrNull(q.WindowDone)); err != nil {
 		return err
 	}
-	for _, part := range parts {
-		if err := writeQueueSetting(ctx, l, part.ID, q.Set); err != nil {
-			return err
-		}
-	}
 	halves := []sizedQueue{q}
 	for _, part := range parts {
 		halves = append(halves, sizedQueue{NamedQueue: NamedQueue{ID: part.ID}})
+	}
+	if err := writeQueueSettings(ctx, l, halves[1:], q.Set); err != nil {
+		return err
 	}
 	if err := l.shareBacklog(ctx, []sizedQueue{q}, halves); err != nil {
 		return err
@@ -99,10 +97,10 @@ func mergeQueues(ctx context.Context, l *LockTx, family []sizedQueue, total int,
 	if err := l.shareBacklog(ctx, family, family[:1]); err != nil {
 		return err
 	}
+	if err := l.deleteQueueRows(ctx, "schedule_queue", gone); err != nil {
+		return err
+	}
 	for _, q := range gone {
-		if err := l.deleteRows(ctx, "schedule_queue", `queue_id = ?`, q.ID); err != nil {
-			return err
-		}
 		events = append(events, Event{
 			Kind: EventRemoved, queue: q.ID, epoch: q.Epoch, Actor: actor, Reason: "merged into queue " + first.ID,
 		})
