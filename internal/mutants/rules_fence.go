@@ -129,6 +129,12 @@ var fenceMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"F4", "the cursor of a data database counts as saved by a transaction of the roster's",
+		"ended", "case err == nil && in == b.data:",
+		"case err == nil:",
+		"TestDataCursorBesideTheRoster",
+	},
+	{
 		"F4", "a batch moves the cursor from where it does not stand",
 		"MoveCursor", "CursorStands+` AND `",
 		"`TRUE IN (TRUE, `+CursorStands+`) AND `",
