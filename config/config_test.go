@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -353,6 +354,34 @@ func TestErrorsOutsideTheFileNameTheirSource(t *testing.T) {
 	wantLines(t, err, "ROTA_SCHEMA (never): must be auto, create or require")
 	_, err = Load(path, flagSet(t, "schema", "perhaps"))
 	wantLines(t, err, "--schema (perhaps): must be auto, create or require")
+}
+
+// A mistake in the middle of a long file is named in a moment. It took minutes, because each part of the file was parsed.
+func TestMistakeInALongFile(t *testing.T) {
+	t.Parallel()
+	const before = 10_000
+	some := "  t%d:\n    queues: 4\n"
+	var text strings.Builder
+	text.WriteString("tasks:\n")
+	for i := range before / 2 {
+		fmt.Fprintf(&text, some, i)
+	}
+	text.WriteString("  bad: [\n")
+	for i := range before / 2 {
+		fmt.Fprintf(&text, some, before+i)
+	}
+	path := write(t, text.String())
+	loaded := make(chan error, 1)
+	go func() {
+		_, err := Load(path, nil)
+		loaded <- err
+	}()
+	select {
+	case err := <-loaded:
+		wantLines(t, err, fmt.Sprintf("%s:%d: not valid YAML: did not find expected ',' or ']'", path, before+2))
+	case <-time.After(time.Minute):
+		t.Fatal("the mistake is not found within a minute")
+	}
 }
 
 func TestMissingFile(t *testing.T) {

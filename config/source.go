@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"regexp"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -223,12 +224,19 @@ func yamlError(text []byte, err error) (line int, what string) {
 }
 
 // firstBadLine returns the first line after which no part of the text is valid. An unfinished list is not valid
-// either, so that it looks from the end.
+// either, so that it looks from the end: from the first line with which a part of the text has the error of the whole
+// text. With more lines it has it, too, because the parser does not come so far.
 func firstBadLine(text []byte) int {
 	lines := bytes.SplitAfter(text, []byte("\n"))
-	for n, size := len(lines), len(text); n > 1; n-- {
-		size -= len(lines[n-1])
-		if yaml.Unmarshal(text[:size], &yaml.Node{}) == nil {
+	errorOf := func(n int) string {
+		if err := yaml.Unmarshal(bytes.Join(lines[:n], nil), &yaml.Node{}); err != nil {
+			return err.Error()
+		}
+		return ""
+	}
+	whole := errorOf(len(lines))
+	for n := sort.Search(len(lines), func(n int) bool { return errorOf(n) == whole }); n > 1; n-- {
+		if errorOf(n-1) == "" {
 			return n
 		}
 	}
