@@ -35,8 +35,8 @@ const (
 	EventResizing = "RESIZING" // a queue is to be split or merged: its owner drains it; or the request was withdrawn
 	EventResized  = "RESIZED"  // a queue was split, or queues were merged
 
-	EventForgotten = "FORGOTTEN" // an environment that no server had served for long was deleted
-	EventSettings  = "SETTINGS"  // an operator changed the settings of a task type, in each environment
+	EventForgotten = "FORGOTTEN" // an environment that no server had served for long, or a task type, was deleted
+	EventSettings  = "SETTINGS"  // an operator changed the settings of a task type, in each environment, or the limits of a queue
 	EventItems     = "ITEMS"     // an operator changed failed items
 	EventAlert     = "ALERT"     // an alert was raised
 
