@@ -59,7 +59,7 @@ func (s *server) enterData(ctx context.Context, q processor.Queue, epoch center.
 ) (raised bool, err error) {
 	d := s.roster.Data(q.Database)
 	if d == nil {
-		return false, notOpened(s.settings.Database, q.ID)
+		return false, notOpened(q.Database, q.ID)
 	}
 	raised, err = d.Enter(ctx, center.Entry{
 		TaskType: s.taskType, Server: s.session.Load().uuid, Queue: epoch,
@@ -72,8 +72,8 @@ func (s *server) enterData(ctx context.Context, q processor.Queue, epoch center.
 }
 
 // notOpened returns the error of a queue whose items are in a database that the process does not know.
-func notOpened(databases, queue string) error {
-	return fmt.Errorf("database (%s) names no data database for queue %s that this process has opened", databases, queue)
+func notOpened(database, queue string) error {
+	return fmt.Errorf("the data database %s of queue %s is none that this process has opened", database, queue)
 }
 
 func dataPart(b *base) part {
@@ -96,7 +96,7 @@ func (a *alerter) checkData() {
 	for name, queues := range works { // the task type may have got more queues than there were when the process started
 		if name != "" && a.roster.Data(name) == nil {
 			a.see(condition.Condition{
-				Kind: condition.Unreachable.Name, Subject: name, Text: notOpened(a.settings.Database, queues[0]).Error(),
+				Kind: condition.Unreachable.Name, Subject: name, Text: notOpened(name, queues[0]).Error(),
 			})
 		}
 	}
