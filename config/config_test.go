@@ -356,7 +356,7 @@ func TestErrorsOutsideTheFileNameTheirSource(t *testing.T) {
 	wantLines(t, err, "--schema (perhaps): must be auto, create or require")
 }
 
-// A mistake in the middle of a long file is named in a moment. It took minutes, because each part of the file was parsed.
+// A mistake in the middle of a long file is named in a moment. With each part of the file parsed, it took minutes.
 func TestMistakeInALongFile(t *testing.T) {
 	t.Parallel()
 	const before = 10_000
