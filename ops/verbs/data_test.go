@@ -92,18 +92,27 @@ func TestPreviewsNameDataDatabases(t *testing.T) {
 	}
 }
 
-// The preview of another database says that workers must be stopped, and nothing about their next heartbeats.
+// The preview of another database says that workers must be stopped, and nothing about their next heartbeats. While a
+// worker is registered, the change is refused before.
 func TestPreviewOfAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	c := placedRoster(t)
-	says := func(change func(*center.Settings)) string {
+	prepare := func(change func(*center.Settings)) (*verbs.Change, error) {
 		s, err := c.Tasks().Settings(t.Context(), "settle")
 		must(t, err)
 		change(&s)
-		p, err := verbs.ApplyTasks{Tasks: []ops.TaskSettings{{Name: "settle", Settings: s}}, Reset: true}.Prepare(t.Context(), c)
+		return verbs.ApplyTasks{Tasks: []ops.TaskSettings{{Name: "settle", Settings: s}}, Reset: true}.Prepare(t.Context(), c)
+	}
+	says := func(change func(*center.Settings)) string {
+		p, err := prepare(change)
 		must(t, err)
 		return strings.Join(p.Objects[0].Says, " ")
 	}
+	_, err := prepare(func(s *center.Settings) { s.Database = "a" })
+	if want := "database (a) takes effect when the worker starts again"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("beside a worker: got %v, want %s", err, want)
+	}
+	centertest.Exec(t, c.Center, "DELETE FROM schedule_server")
 	const stop, adopt = "Stop all workers of all environments before: database changes only while none serves it.", "Workers of all environments adopt the settings with their next heartbeats."
 	if got := says(func(s *center.Settings) { s.Database = "a" }); got != stop {
 		t.Errorf("another database: got %s", got)
