@@ -23,6 +23,8 @@ func TestPanicsAreLogged(t *testing.T) {
 	logger, log := test.NewNullLogger()
 	server := httptest.NewUnstartedServer(nil)
 	server.Config = NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a bug") }), logger)
+	// For the handshake: the usual seconds may be too short on a busy machine.
+	server.Config.ReadHeaderTimeout, server.Config.ReadTimeout, server.Config.WriteTimeout = time.Minute, time.Minute, time.Minute
 	server.StartTLS()
 	defer server.Close()
 	if _, err := http.Get(server.URL); err == nil || !strings.Contains(err.Error(), "certificate") { //nolint:noctx,bodyclose // there is no answer
