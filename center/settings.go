@@ -167,8 +167,8 @@ type Settings struct {
 	Cron string
 	// Every is, in mode RUN and without Cron, the interval at which runs begin, at least 1 s. Defaults to none.
 	Every time.Duration
-	// After lists, in mode RUN, the upstream task types. When the runs of all of them are there for one slot or one key,
-	// this task type has a run, which waits for them. Where an After says Any, each run of its upstream makes one.
+	// After lists, in mode RUN, the upstream task types. When the runs of all of them are there for one slot or one
+	// key, this task type has a run, which waits for them. Where an After says Any, each run of its upstream makes one.
 	// Defaults to none.
 	After []runs.After
 	// QueueMaxAttempts is, in mode RUN, how often the sweep of a queue may begin before its failure fails the run.

@@ -148,29 +148,29 @@ func (s *people) rightAt(mac string) (at time.Time, known bool) {
 // signIn compares a password. A password that was right before does not count towards the limits, so that failures of
 // others with the same address, such as that of a proxy, do not lock its owner out.
 func (p *Passwords) signIn(r *http.Request, people *people, mac, name, password string) error {
-	address, gone := addressOf(r), r.Context().Done()
-	log := func(level slog.Level, text string) {
-		p.log.LogAttrs(r.Context(), level, text, slog.String("actor", cut(name, maxName)), slog.String("address", address))
+	ctx, address := r.Context(), addressOf(r)
+	log := func(ctx context.Context, level slog.Level, text string) {
+		p.log.LogAttrs(ctx, level, text, slog.String("actor", cut(name, maxName)), slog.String("address", address))
 	}
 	if _, known := people.rightAt(mac); !known && !p.limits.allow(address) {
-		p.refused.Do(func() { log(slog.LevelWarn, "refused attempts to sign in to the console: too many") })
+		p.refused.Do(func() { log(ctx, slog.LevelWarn, "refused attempts to sign in to the console: too many") })
 		return errTooMany
 	}
 	select {
 	case p.hashing <- struct{}{}:
-	case <-gone:
+	case <-ctx.Done():
 		return errTooMany // only requests that have come with this one at once read it
 	}
 	ok := people.check(name, password)
 	<-p.hashing
 	if !ok {
-		log(slog.LevelWarn, "sign in to the console: the name or the password is wrong")
+		log(ctx, slog.LevelWarn, "sign in to the console: the name or the password is wrong")
 		return errWrong
 	}
 	people.mu.Lock()
 	people.right[mac] = time.Now()
 	people.mu.Unlock()
-	log(slog.LevelInfo, "signed in to the console")
+	log(ctx, slog.LevelInfo, "signed in to the console")
 	return nil
 }
 

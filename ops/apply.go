@@ -334,8 +334,8 @@ func (t *Tasks) CompareGiven(ctx context.Context, taskType string, s center.Sett
 			return SettingsDiff{}, err
 		}
 		if row.Queues == 0 && len(row.QueueNames) == 0 {
-			return SettingsDiff{}, fmt.Errorf("task %s: own_sign %s has no queues of it yet: state queues too, or change the "+
-				"settings, which all environments share, in an own_sign that has some", taskType, t.c.ownSign)
+			return SettingsDiff{}, fmt.Errorf("task %s: own_sign %s has no queues of it yet: state queues too, or change "+
+				"the settings, which all environments share, in an own_sign that has some", taskType, t.c.ownSign)
 		}
 	}
 	d, err := t.Compare(ctx, taskType, merged(row, s, given))

@@ -265,12 +265,12 @@ package engine
 // because an executor reads them during a select, and what an executor alone uses during its call.
 //
 // An executor that finds no call to claim ends, and one that has claimed a call starts the next one, so that a
-// processor at rest has none: a process with a hundred task types does not keep thousands of goroutines. One timer fires
-// when the next lane is due, or when rate_per_second allows the next batch. A batch that must wait for the rate stays on
-// its page, where a drain can drop it. A batch is at most the share of a second: if a server with a small share began
-// with a whole batch, many servers together would exceed the rate by far (X4). A batch that must wait because too many
-// are in flight (SetMaxInFlight) stays on its page too, until one of them ends. Nothing polls: after the loss of trust,
-// an executor asks again when Wake, Grant or Resume is called.
+// processor at rest has none: a process with a hundred task types does not keep thousands of goroutines. One timer
+// fires when the next lane is due, or when rate_per_second allows the next batch. A batch that must wait for the rate
+// stays on its page, where a drain can drop it. A batch is at most the share of a second: if a server with a small
+// share began with a whole batch, many servers together would exceed the rate by far (X4). A batch that must wait
+// because too many are in flight (SetMaxInFlight) stays on its page too, until one of them ends. Nothing polls: after
+// the loss of trust, an executor asks again when Wake, Grant or Resume is called.
 //
 // Package github.com/cenkalti/backoff computes the jitter of pauses, and golang.org/x/time/rate the rate. Both are
 // small and proven. Code of our own would be as long as the calls.

@@ -118,8 +118,8 @@ func (s *scheduler) startNextLocked(now time.Time) {
 	}
 }
 
-// nextCallLocked returns when the next call may be claimed: when the first lane is due, or when the rate allows the next
-// batch. It returns zero if neither will be without another call's end or another queue.
+// nextCallLocked returns when the next call may be claimed: when the first lane is due, or when the rate allows the
+// next batch. It returns zero if neither will be without another call's end or another queue.
 func (s *scheduler) nextCallLocked(now time.Time) (next time.Time) {
 	if l := s.due.first(); l != nil && s.roomLocked() {
 		next = s.outage.selectAt(l.dueAt)

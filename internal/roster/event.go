@@ -36,7 +36,7 @@ const (
 	EventResized  = "RESIZED"  // a queue was split, or queues were merged
 
 	EventForgotten = "FORGOTTEN" // an environment that no server had served for long, or a task type, was deleted
-	EventSettings  = "SETTINGS"  // an operator changed settings of a task type, in each environment, or limits of a queue
+	EventSettings  = "SETTINGS"  // an operator changed settings of a task type, in all environments, or of a queue
 	EventItems     = "ITEMS"     // an operator changed failed items
 	EventAlert     = "ALERT"     // an alert was raised
 

@@ -427,9 +427,9 @@ func writeQueueSettings(ctx context.Context, l *LockTx, queues []sizedQueue, s Q
 		for _, q := range part {
 			args = append(args, l.TaskType, l.OwnSign, q.ID, s.Labels, s.RatePerSecond, s.MaxInFlight, s.Weight)
 		}
-		_, err := l.Exec(ctx, `INSERT INTO schedule_queue_setting (task_type, own_sign, queue_id, labels, rate_per_second,
-			max_in_flight, weight) VALUES `+strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?), ", len(part)), ", "),
-			args...)
+		rows := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?), ", len(part)), ", ")
+		_, err := l.Exec(ctx, `INSERT INTO schedule_queue_setting (task_type, own_sign, queue_id, labels,
+			rate_per_second, max_in_flight, weight) VALUES `+rows, args...)
 		if err != nil {
 			return err
 		}

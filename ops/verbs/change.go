@@ -29,8 +29,8 @@ type Change struct {
 	// Reads are task types whose runs it shows besides: the right to look is needed for each. An empty name is all.
 	Reads []string
 
-	// Exact is the operation that does what is shown, also if it is prepared again later, or a second time: with ids in the
-	// place of names that may soon stand for something else, and with the values of what was left out. Nil is the
+	// Exact is the operation that does what is shown, also if it is prepared again later, or a second time: with ids in
+	// the place of names that may soon stand for something else, and with the values of what was left out. Nil is the
 	// operation that was prepared.
 	Exact Operation
 

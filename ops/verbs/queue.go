@@ -222,8 +222,8 @@ func (a MergeQueues) Prepare(ctx context.Context, c *ops.Client) (*Change, error
 		}
 	}
 	becomes := fmt.Sprintf("Queues %s become queue %d of %d.", human.First(family, 5), into, a.Total)
-	change := resizeChange(c, a.TaskType, q, a.Total, "Merge %s", "merged as soon as the owners have drained the queues",
-		becomes, mergeQueues.Effect)
+	change := resizeChange(c, a.TaskType, q, a.Total, "Merge %s",
+		"merged as soon as the owners have drained the queues", becomes, mergeQueues.Effect)
 	change.Exact = a
 	return change, nil
 }

@@ -112,8 +112,8 @@ queues or the trigger.`,
   rota task apply -f rota.yaml settle --yes`,
 })
 
-// Prepare implements Operation. It compares everything, and asks whether it is refused, before anything is written. Each
-// task type comes after its upstreams, which must exist before it.
+// Prepare implements Operation. It compares everything, and asks whether it is refused, before anything is written.
+// Each task type comes after its upstreams, which must exist before it.
 func (a ApplyTasks) Prepare(ctx context.Context, c *ops.Client) (*Change, error) {
 	if len(a.Tasks) == 0 {
 		return nil, missing("the task type")

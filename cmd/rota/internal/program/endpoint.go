@@ -90,7 +90,7 @@ func newEndpoint(o HTTPOptions) (e *endpoint, err error) {
 		switch e.columns = append(e.columns, names...); {
 		case f.in == inHeader && !headerName.MatchString(f.name):
 			return nil, fmt.Errorf("%s is no name of a header", f.name)
-		case slices.ContainsFunc(e.fields[:i], func(before field) bool { return strings.EqualFold(before.name, f.name) }):
+		case slices.ContainsFunc(e.fields[:i], func(other field) bool { return strings.EqualFold(other.name, f.name) }):
 			return nil, fmt.Errorf("%s is there twice: the case of a name does not count", f.name)
 		case ofClient.MatchString(f.name):
 			return nil, fmt.Errorf("%s has no effect: it follows from the url and the body", f.name)
