@@ -95,8 +95,7 @@ func TestFindingsAreNotNewAfterAnOutage(t *testing.T) {
 	}
 }
 
-// A person who wants to change something is told that the database was too slow for it. The page was empty, with the
-// status 200.
+// A page says that the database was too slow for a change. It was empty, with the status 200.
 func TestChangesThatTakeTooLong(t *testing.T) {
 	t.Parallel()
 	racetest.Defer(t)

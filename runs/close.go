@@ -181,9 +181,9 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 	return true, endRun(ctx, t, runID, run.State, state, why, sum)
 }
 
-// CancelSome cancels open runs of a task type whose roster is to be deleted, at most CleanRows of those that have not
-// begun, and deletes its submissions (R21). It reports whether more of them may be open. A tick of their dependants'
-// task types resolves the dependants.
+// CancelSome cancels open runs of a task type before its roster is deleted, and deletes its submissions (R21). A call
+// cancels at most CleanRows runs without queues, and reports whether more of them may be open. A tick of the task types
+// of dependants resolves these.
 func CancelSome(ctx context.Context, l *roster.LockTx) (more bool, err error) {
 	if _, err := l.Exec(ctx, `DELETE FROM schedule_submission WHERE task_type = ? AND own_sign = ?`, l.TaskType,
 		l.OwnSign); err != nil {

@@ -134,8 +134,8 @@ func (s *Scheduler) readState(ctx context.Context, taskType string) (p tickState
 	return p, err
 }
 
-// stepTime is for how long a transaction of a tick or an audit begins with further rows for each of which it sends
-// several statements. Over a slow link a row takes seconds, and a transaction that takes too long changes nothing (L7).
+// stepTime is how long a transaction of a tick or an audit goes on to the next row, where each row takes it several
+// statements. Over a slow link a row takes seconds, and a transaction that takes too long changes nothing (L7).
 const stepTime = 2 * time.Second
 
 // maxPerTick bounds the runs that one tick ends before they are opened, and the runs that it resolves.
